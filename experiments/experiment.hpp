@@ -27,8 +27,9 @@
 //   name                      the file's stem
 //   workload.step             "train"; or "forward"
 //   workload.sequence         models that need none
-//   workload.microbatches     1: no gradient accumulation; "batch" holds all of them. Or
-//                             workload.microbatch: the sequences of one of them on a device
+//   workload.microbatches     1: no gradient accumulation; "batch" holds all of them. Of inference in
+//                             stages as many as there are stages, or fewer that divide the batch.
+//                             Or workload.microbatch: the sequences of one of them on a device
 //   workload.metrics          []: names of what is averaged over the devices once a step, each as a
 //                             sum and a count
 //   workload.outputs          []: what leaves the step of every example, beside loss and state:

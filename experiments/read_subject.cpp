@@ -163,6 +163,22 @@ std::int64_t microbatches_of(const JsonReader& size, const JsonReader& workload,
   return batch / at_once;
 }
 
+// How many microbatches keep the stages of a step of inference busy, as servers with pipelines have
+// it (FasterTransformer's local batch, TensorRT-LLM's micro batches, vLLM's virtual engines): one a
+// stage, or as many fewer as divide a device's part of the batch.
+std::int64_t microbatches_of_stages(const ModelStep& subject) {
+  const auto& [mesh, roles, strategy, _] = subject.partitioning;
+  std::int64_t sequences = subject.step.batch;
+  for (const std::string& axis : strategy.batch_axes) {
+    const std::int64_t size = mesh.whole(*mesh.find(axis)).size;
+    if (sequences % size != 0) return 1;  // refused, or padded, elsewhere
+    sequences /= size;
+  }
+  std::int64_t count = mesh.whole(*mesh.find(strategy.pipeline->axis)).size;
+  while (sequences % count != 0) --count;
+  return count;
+}
+
 // Of rule systems alone; of those that go by names of dimensions by default one that has such.
 void find_view(const JsonReader& workload, ModelStep& subject) {
   const Strategy& strategy = subject.partitioning.strategy;
@@ -228,6 +244,9 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   find_view(workload, subject);
   if (const auto size = workload.find("microbatch")) {
     subject.step.microbatches = microbatches_of(*size, workload, subject);
+  } else if (!workload.find("microbatches") && is_inference(subject.step.kind) &&
+             subject.partitioning.strategy.pipeline) {
+    subject.step.microbatches = microbatches_of_stages(subject);
   }
   return subject;
 }

@@ -115,11 +115,9 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& exp
   const Mesh mesh = mesh_of(facts, options);
   const AxisRoles roles;
   std::int64_t shares = 1;
-  bool staged = false;
   for (const MeshAxis& axis : mesh.axes()) {
     const auto role = roles.of(axis.name);
     if (role == AxisRole::batch || role == AxisRole::shard) shares *= axis.size;
-    staged |= role == AxisRole::stages && axis.size > 1;
     experiment["mesh"][axis.name] = axis.size;
   }
   read_batch(facts, shares, workload);

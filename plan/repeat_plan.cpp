@@ -3,10 +3,30 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <string_view>
 #include <vector>
 
 namespace shardsim {
 namespace {
+
+// Of a plan of several programs: the last of them tells the first what it has decided on, so the
+// first can begin the next step no earlier than the last is through with this one.
+constexpr std::int32_t token_channel = 2;  // beside activations and gradients
+
+std::uint8_t stream_of(const Program& program, std::string_view name) {
+  const auto place = std::find(program.streams.begin(), program.streams.end(), name);
+  assert(place != program.streams.end());
+  return static_cast<std::uint8_t>(place - program.streams.begin());
+}
+
+// The task that ends each microbatch of those from `begin` on.
+std::map<std::int32_t, TaskId> ends_of_microbatches(const Program& program, std::size_t begin) {
+  std::map<std::int32_t, TaskId> ends;
+  for (std::size_t id = begin; id < program.tasks.size(); ++id) {
+    ends[program.tasks[id].microbatch] = static_cast<TaskId>(id);
+  }
+  return ends;
+}
 
 class Appender {
  public:
@@ -30,7 +50,20 @@ class Appender {
     plan.transfers.insert(plan.transfers.end(), further.transfers.begin(), further.transfers.end());
   }
 
-  void append(std::size_t number) {
+  // One further step of all programs.
+  void append() {
+    const std::map<std::int32_t, TaskId> tokens =
+        plan_.programs.size() > 1 ? hand_tokens_over() : std::map<std::int32_t, TaskId>{};
+    for (std::size_t p = 0; p < plan_.programs.size(); ++p) {
+      last_step_.resize(plan_.programs.size());
+      last_step_[p] = plan_.programs[p].tasks.size();
+      append(p, p == 0 ? tokens : std::map<std::int32_t, TaskId>{});
+    }
+  }
+
+ private:
+  // `tokens`: the task behind which a microbatch has what it starts from.
+  void append(std::size_t number, const std::map<std::int32_t, TaskId>& tokens) {
     Program& program = plan_.programs[number];
     const Program& more = further_.programs[number];
     assert(program.devices == more.devices && program.streams == more.streams);
@@ -42,7 +75,14 @@ class Appender {
     };
     for (const Task& task : more.tasks) {
       std::vector<TaskId> after = moved(more.after(task));
-      if (after.empty() && begin > 0) after.push_back(begin - 1);
+      if (after.empty()) {
+        const auto token = tokens.find(task.microbatch);
+        if (token != tokens.end()) {
+          after.push_back(token->second);
+        } else if (begin > 0) {
+          after.push_back(begin - 1);
+        }
+      }
       Task copy = task;
       copy.work += task.kind == TaskKind::collective ? collectives_
                    : task.kind == TaskKind::transfer ? transfers_
@@ -59,13 +99,59 @@ class Appender {
     }
   }
 
- private:
+  // Sends of the last program and receives of the first, of the step that was appended last.
+  std::map<std::int32_t, TaskId> hand_tokens_over() {
+    Program& last = plan_.programs.back();
+    Program& first = plan_.programs.front();
+    const std::size_t begin = last_step_.empty() ? 0 : last_step_.back();
+    Transfer sent = next_token();
+    sent.reason = "next tokens for the first stage";
+    Transfer received = sent;
+    received.sends = false;
+    received.peer_program = static_cast<int>(plan_.programs.size()) - 1;
+    received.reason = "next tokens of the last stage";
+    std::map<std::int32_t, TaskId> tokens;
+    for (const auto& [microbatch, end] : ends_of_microbatches(last, begin)) {
+      Task message = last.tasks[static_cast<std::size_t>(end)];
+      message.kind = TaskKind::transfer;
+      message.stream = stream_of(last, "activation sends");
+      message.work = transfer(sent);
+      (void)last.add_task(message, {end});
+      message.stream = stream_of(first, "activation receives");
+      message.work = transfer(received);
+      tokens[microbatch] = first.add_task(message, {});
+    }
+    return tokens;
+  }
+
+  // What the last kernel of a further step writes.
+  [[nodiscard]] Transfer next_token() const {
+    const Program& last = further_.programs.back();
+    const auto end = static_cast<TaskId>(last.tasks.size()) - 1;
+    assert(last.tasks.back().kind == TaskKind::kernel);
+    Transfer token;
+    token.dtype = further_.kernels[static_cast<std::size_t>(last.tasks.back().work)].dtype;
+    token.channel = token_channel;
+    for (const Buffer& buffer : last.buffers) {
+      if (buffer.allocated_by == end) token.payload += buffer.bytes;
+    }
+    return token;
+  }
+
+  std::int32_t transfer(const Transfer& transfer) {
+    const auto known = std::find(plan_.transfers.begin(), plan_.transfers.end(), transfer);
+    const auto place = static_cast<std::int32_t>(known - plan_.transfers.begin());
+    if (known == plan_.transfers.end()) plan_.transfers.push_back(transfer);
+    return place;
+  }
+
   Plan& plan_;
   const Plan& further_;
   std::int32_t kernels_;
   std::int32_t collectives_;
   std::int32_t transfers_;
-  std::vector<std::int32_t> names_;  // of the further plan's
+  std::vector<std::int32_t> names_;     // of the further plan's
+  std::vector<std::size_t> last_step_;  // by program, where the last one begins; empty: at 0
 };
 
 }  // namespace
@@ -73,9 +159,7 @@ class Appender {
 Plan followed_by(Plan first, const Plan& further, std::int64_t times) {
   assert(first.mesh == further.mesh && first.programs.size() == further.programs.size());
   Appender appender(first, further);
-  for (std::int64_t i = 0; i < times; ++i) {
-    for (std::size_t p = 0; p < first.programs.size(); ++p) appender.append(p);
-  }
+  for (std::int64_t i = 0; i < times; ++i) appender.append();
   const auto n = static_cast<double>(times);
   first.subject.model_flops += Flops(n * further.subject.model_flops.count());
   first.subject.model_flops_full_attention +=

@@ -36,8 +36,8 @@ struct CompiledStep {
 // tensor's rank.
 [[nodiscard]] CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
                                    const Strategy& strategy);
-// The station after the pass of that name, one of passes().
-[[nodiscard]] Json compile_until(std::string_view pass, const Workload& workload, const Step& step,
+// The station after the pass of the name `last`, one of passes().
+[[nodiscard]] Json compile_until(std::string_view last, const Workload& workload, const Step& step,
                                  const Mesh& mesh, const Strategy& strategy);
 
 }  // namespace shardsim

@@ -6,6 +6,32 @@
 namespace shardsim::models {
 namespace {
 
+Experts dbrx_experts(const Config& c) {
+  Experts experts;
+  experts.name = "ffn";
+  experts.experts_name = "experts.mlp";
+  experts.experts = 4;
+  experts.per_token = 1;
+  experts.width = 3584;
+  experts.router = {.name = "router.layer", .renormalize = Renormalize::clamped};
+  experts.matrices = ExpertMatrices::rows;
+  experts.gate_apart = "w1";
+  experts.gate_up = "v1";
+  experts.down = "w2";
+  if (const auto part = c.sub("ffn_config")) {
+    experts.experts = part->size("moe_num_experts", 4);
+    experts.per_token = part->size("moe_top_k", 1);
+    experts.width = part->size("ffn_hidden_size", 3584);
+    if (const auto act = part->sub("ffn_act_fn"))
+      experts.activation = act->activation("name", "silu");
+    part->pass_over({"moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
+                     "hidden_size", "uniform_expert_assignment"});
+    if (experts.per_token > experts.experts)
+      part->fail("moe_top_k", "is more than there are experts");
+  }
+  return experts;
+}
+
 // Its sizes are in two objects; matrices of all experts lie in rows.
 ModelSpec dbrx(const Config& c) {
   Sizes n;
@@ -32,28 +58,7 @@ ModelSpec dbrx(const Config& c) {
   attention.o = "out_proj";
   attention.clamped = true;
   c.pass_over({"num_key_value_heads", "max_seq_len"});
-  Experts experts;
-  experts.name = "ffn";
-  experts.experts_name = "experts.mlp";
-  experts.experts = 4;
-  experts.per_token = 1;
-  experts.width = 3584;
-  experts.router = {.name = "router.layer", .renormalize = Renormalize::clamped};
-  experts.matrices = ExpertMatrices::rows;
-  experts.gate_apart = "w1";
-  experts.gate_up = "v1";
-  experts.down = "w2";
-  if (const auto part = c.sub("ffn_config")) {
-    experts.experts = part->size("moe_num_experts", 4);
-    experts.per_token = part->size("moe_top_k", 1);
-    experts.width = part->size("ffn_hidden_size", 3584);
-    if (const auto act = part->sub("ffn_act_fn"))
-      experts.activation = act->activation("name", "silu");
-    part->pass_over({"moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
-                     "hidden_size", "uniform_expert_assignment"});
-    if (experts.per_token > experts.experts)
-      part->fail("moe_top_k", "is more than there are experts");
-  }
+  const Experts experts = dbrx_experts(c);
   const double dropout = c.rate("resid_pdrop", 0);
   ModelSpec spec = decoder(
       n, {.name = "experts",
