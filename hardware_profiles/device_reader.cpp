@@ -72,7 +72,7 @@ PowerProfile read_power_profile(const JsonReader& reader) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "sms", "host_link", "kernels", "power", "power_limit"});
+                    "host_launch", "sms", "matrix_unit", "host_link", "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -104,6 +104,9 @@ DeviceProfile read_device(const JsonReader& reader) {
     }
   }
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
+  if (const auto unit = reader.find("matrix_unit")) {
+    device.matrix_unit = read_sourced(*unit, read_count);
+  }
   if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
   if (const auto kernels = reader.find("kernels")) device.kernels = load_kernel_data(*kernels);
   if (const auto power = reader.find("power")) device.power = read_power_profile(*power);

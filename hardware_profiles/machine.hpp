@@ -102,6 +102,9 @@ struct DeviceProfile {
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;
+  // Rows and columns of a TPU's multipliers (MXU): an operand of [k, n] is laid out on them in
+  // squares, of which parts stay idle where k or n are no multiples; none: nothing is lost so.
+  std::optional<Sourced<std::int64_t>> matrix_unit = {};
   std::optional<HostLinkProfile> host_link = {};   // none: not known
   std::optional<KernelData> kernels = {};          // none: the efficiencies alone
   std::optional<PowerProfile> power = {};          // none: the clock is that of the efficiencies
@@ -254,6 +257,9 @@ struct TorusProfile {
   std::optional<LinkProfile> dcn;
   Sourced<SliceRule> slices;
   Sourced<WrapRule> wraparound;
+  // Kinds of collectives, "all-gather", that XLA runs in turn with what is computed; the others run
+  // beside it; none: all do.
+  std::optional<Sourced<std::vector<std::string>>> synchronous = {};
 };
 
 struct Profile {

@@ -67,6 +67,7 @@ Json value_json(Energy value) { return exact_text(value, energy_units, parse_ene
 Json value_json(double value) { return value; }
 Json value_json(bool value) { return value; }
 Json value_json(std::int64_t value) { return value; }
+Json value_json(const std::vector<std::string>& value) { return value; }
 Json value_json(WrapRule value) { return name_of(value); }
 Json value_json(Fabric value) { return name_of(value); }
 Json value_json(HostCpu value) { return name_of(value); }
@@ -203,6 +204,7 @@ Json device_json(const DeviceProfile& device) {
     json["host_launch"][stack] = number_json(time);
   }
   if (device.sms) json["sms"] = number_json(*device.sms);
+  if (device.matrix_unit) json["matrix_unit"] = number_json(*device.matrix_unit);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
   if (device.kernels) json["kernels"] = device.kernels->name;
   if (device.power) json["power"] = power_json(*device.power);
@@ -295,6 +297,7 @@ Json profile_to_json(const Profile& profile) {
     if (torus.dcn) json["torus"]["dcn"] = link_json(*torus.dcn);
     json["torus"]["slices"] = number_json(torus.slices);
     json["torus"]["wraparound"] = number_json(torus.wraparound);
+    if (torus.synchronous) json["torus"]["synchronous"] = number_json(*torus.synchronous);
   }
   return json;
 }

@@ -199,6 +199,15 @@ WrapRule read_wrap(const JsonReader& value) {
   return rule == "axis_of_16" ? WrapRule::axis_of_16 : WrapRule::axis_of_32;
 }
 
+std::vector<std::string> read_kinds(const JsonReader& value) {
+  std::vector<std::string> kinds;
+  for (const JsonReader& kind : value.elements()) {
+    kinds.push_back(kind.choice({"all-gather", "reduce-scatter", "all-reduce", "all-to-all",
+                                 "collective-permute", "broadcast"}));
+  }
+  return kinds;
+}
+
 ChipProfile read_chip(const JsonReader& reader) {
   reader.only_keys({"devices", "link"});
   const auto read_count = [](const JsonReader& value) {
@@ -208,7 +217,7 @@ ChipProfile read_chip(const JsonReader& reader) {
 }
 
 TorusProfile read_torus(const JsonReader& reader) {
-  reader.only_keys({"link", "chip", "dcn", "slices", "wraparound"});
+  reader.only_keys({"link", "chip", "dcn", "slices", "wraparound", "synchronous"});
   TorusProfile torus;
   reader.at("link").only_keys({"bandwidth", "efficiency", "latency"});
   torus.link = read_link(reader.at("link"));
@@ -220,6 +229,9 @@ TorusProfile read_torus(const JsonReader& reader) {
   torus.slices = read_sourced(reader.at("slices"), read_slices);
   torus.dimensions = static_cast<int>(torus.slices.value.listed.front().size());
   torus.wraparound = read_sourced(reader.at("wraparound"), read_wrap);
+  if (const auto kinds = reader.find("synchronous")) {
+    torus.synchronous = read_sourced(*kinds, read_kinds);
+  }
   return torus;
 }
 

@@ -51,6 +51,19 @@ Seconds time_on(const EfficiencySurface& surface, const Product& product, Second
   return overhead + at_peak * (slower / surface.efficiency.value);
 }
 
+// The part of a TPU's multipliers that a product of [m, k] x [k, n] uses: the second operand lies on
+// them. Both products of attention have the head's size on one side, and keys, which are many, on
+// the other (Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit", 2017).
+double used_of_unit(const DeviceProfile& device, const Kernel& kernel) {
+  if (!device.matrix_unit || !kernel.product) return 1;
+  const std::int64_t edge = device.matrix_unit->value;
+  const auto used = [&](std::int64_t size) {
+    return static_cast<double>(size) / static_cast<double>((size + edge - 1) / edge * edge);
+  };
+  const bool is_matmul = kernel.kernel_class == KernelClass::matmul;
+  return used(kernel.product->k) * (is_matmul ? used(kernel.product->n) : 1);
+}
+
 // Of operations that are bound by themselves.
 Seconds computing_time(const DeviceProfile& device, const Kernel& kernel) {
   const OperandPeak peak = operand_peak(device, kernel.dtype);
@@ -61,7 +74,8 @@ Seconds computing_time(const DeviceProfile& device, const Kernel& kernel) {
     if (surface != surfaces.end()) return time_on(surface->second, *kernel.product, at_peak);
   }
   const bool is_matmul = kernel.kernel_class == KernelClass::matmul;
-  return at_peak * (1 / (is_matmul ? device.matmul_efficiency : device.attention_efficiency).value);
+  const auto& efficiency = is_matmul ? device.matmul_efficiency : device.attention_efficiency;
+  return at_peak * (1 / (efficiency.value * used_of_unit(device, kernel)));
 }
 
 // For operands of the type that they run as, of which bf16 and fp16 are one.

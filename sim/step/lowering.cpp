@@ -101,6 +101,19 @@ class JoinedPrograms {
   std::map<std::vector<AxisRef>, bool> stay_within_;
 };
 
+// By index into Plan::collectives.
+std::vector<bool> collectives_in_turn(const Plan& plan, const Profile& profile) {
+  std::vector<bool> in_turn(plan.collectives.size(), false);
+  const auto* torus = std::get_if<TorusProfile>(&profile.network);
+  if (torus == nullptr || !torus->synchronous) return in_turn;
+  const std::vector<std::string>& kinds = torus->synchronous->value;
+  for (std::size_t i = 0; i < in_turn.size(); ++i) {
+    const std::string_view kind = name_of(plan.collectives[i].kind);
+    in_turn[i] = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
+  return in_turn;
+}
+
 class Lowering {
  public:
   Lowering(const Plan& plan, const Placement& placement, const CostOptions& options,
@@ -110,6 +123,7 @@ class Lowering {
         costs_(placement, options),
         resources_(plan, placement_, costs_, follow),
         joined_programs_(plan),
+        in_turn_(collectives_in_turn(plan, placement.machine().profile)),
         kernels_(plan.programs.size() * plan.kernels.size(), unknown),
         collectives_(plan.programs.size() * plan.collectives.size(), unknown) {}
 
@@ -179,8 +193,9 @@ class Lowering {
     std::vector<bool> last_in_stream(program.streams.size(), false);
     for (const Task& task : program.tasks) {
       const EngineTask lowered{work_in(p, task), static_cast<std::int32_t>(p)};
-      const bool follows = last_in_stream[task.stream];
-      last_in_stream[task.stream] = true;
+      const std::uint8_t stream = stream_of(task);
+      const bool follows = last_in_stream[stream];
+      last_in_stream[stream] = true;
       lowered_.graph.tasks.push_back(lowered);
       lowered_.graph.waits.push_back(static_cast<std::int32_t>(task.dependency_count) + follows);
     }
@@ -333,6 +348,12 @@ class Lowering {
     });
   }
 
+  // A collective that the machine runs in turn with kernels is among those of the compute stream.
+  std::uint8_t stream_of(const Task& task) const {
+    const bool in_turn = task.kind == TaskKind::collective && in_turn_[at(task.work)];
+    return in_turn ? 0 : task.stream;
+  }
+
   template <class Visit>
   void for_each_task(Visit visit) const {
     std::int32_t id = 0;
@@ -348,8 +369,9 @@ class Lowering {
       const std::int32_t first = lowered_.first_task[at(p)];
       if (id == first) last.assign(program(p).streams.size(), -1);
       for (TaskId before : program(p).after(task)) visit(first + before, id);
-      if (last[task.stream] >= 0) visit(last[task.stream], id);
-      last[task.stream] = id;
+      std::int32_t& before = last[stream_of(task)];
+      if (before >= 0) visit(before, id);
+      before = id;
     });
   }
 
@@ -364,6 +386,7 @@ class Lowering {
   CollectiveCosts costs_;
   Resources resources_;
   JoinedPrograms joined_programs_;
+  std::vector<bool> in_turn_;              // collectives of the plan, with what is computed
   std::vector<std::int32_t> kernels_;      // works by program and kernel
   std::vector<std::int32_t> collectives_;  // works by program and collective
   std::map<std::tuple<std::size_t, TaskKind, std::int32_t>, std::int32_t> host_copies_;

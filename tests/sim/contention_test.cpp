@@ -44,6 +44,21 @@ TEST_CASE("on a torus collectives along different dimensions do not slow each ot
   CHECK(took_along(0, 0, 400, torus) == std::vector<std::int64_t>{600, 600});
 }
 
+// The gather along x of 4 devices takes 300 ps, the kernels 400 each; the second of them waits for
+// no gather. In turn: kernel, gather, kernel.
+TEST_CASE("collectives that a TPU runs in turn with kernels are hidden behind none") {
+  PlanBuilder step({{"x", 4}, {"y", 4}});
+  step.kernel(400);
+  step.gather(400, {}, 1, 0);
+  step.kernel(400);
+  Machine machine = testing::torus({4, 4}, {true, true}, link(1e12, 0));
+  CHECK(simulate(step.plan, machine, {}).step_time == SimTime(800));
+  std::get<TorusProfile>(machine.profile.network).synchronous = {{"all-gather"}, {}};
+  CHECK(simulate(step.plan, machine, {}).step_time == SimTime(1100));
+  std::get<TorusProfile>(machine.profile.network).synchronous = {{"all-reduce"}, {}};
+  CHECK(simulate(step.plan, machine, {}).step_time == SimTime(800));
+}
+
 // A ring of 8 and a line of 2, shares of P / 16 = 50 bytes: 7 / 2 ps a byte along x, 1 along y,
 // 15 / 3 along both, which is the most: both are full.
 TEST_CASE("over all dimensions a collective takes all of each") {

@@ -32,6 +32,21 @@ TEST_CASE("roofline: the larger of operations and bytes, after the launch") {
   CHECK(cost(KernelClass::memory, 0, 0).count() == Approx(3e-6));
 }
 
+// 100 of 128, and 300 of 384, by hand.
+TEST_CASE("a product fills of a matrix unit what its depth and width do, attention what a head does") {
+  DeviceProfile profile = device();
+  profile.matrix_unit = {128, {}};
+  Kernel kernel{"op", KernelClass::matmul, DType::bf16, Flops(1e9), Bytes(1000)};
+  kernel.product = Product{1, 7, 300, 100};
+  CHECK(kernel_cost(profile, kernel).total().count() ==
+        Approx(3e-6 + 2e-3 * (384.0 / 300) * (128.0 / 100)));
+  kernel.product = Product{1, 7, 256, 128};
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(3e-6 + 2e-3));
+  kernel.kernel_class = KernelClass::attention;
+  kernel.product = Product{8, 4096, 4100, 64};
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(3e-6 + 2 * 4e-3));
+}
+
 TEST_CASE("operations of memory kernels run at the fp32 peak where there is one") {
   DeviceProfile profile = device();
   profile.peak[DType::f32].value = FlopRate(1e11);
