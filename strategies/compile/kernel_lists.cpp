@@ -62,18 +62,20 @@ void leave_to_another(Item& item) {
 // and writes (with its mask and scale where it is one kernel, else these read and write once more),
 // the product with values reads; backward its two products write and read, softmax reads two and
 // writes one, products for queries and keys read it, that for values reads the probabilities
-// (megatron/legacy/model/fused_softmax.py, CoreAttention).
-void unfuse(Kernel& kernel, bool fused_softmax) {
+// (megatron/legacy/model/fused_softmax.py, CoreAttention). Dropout reads, writes and has a mask of a
+// byte a number, in both directions.
+void unfuse(Kernel& kernel, bool fused_softmax, bool drops) {
   const Product& product = *kernel.product;
   const double scores = static_cast<double>(product.batch) * static_cast<double>(product.m) *
                         static_cast<double>(product.n);
   const bool forward = kernel.kernel_class == KernelClass::attention;
   const double products = forward ? 2 : 4;
   const double passes = (forward ? 4.0 : 7.0) + (fused_softmax ? 0 : 2);
+  const auto width = static_cast<double>(size_of(kernel.dtype).count());
+  const double dropout = drops ? 2 * width + 1 : 0;
   kernel.flops = Flops(2 * products * scores * static_cast<double>(product.k));
-  kernel.bytes += Bytes(static_cast<std::int64_t>(
-      passes * scores * static_cast<double>(size_of(kernel.dtype).count())));
-  kernel.launches = forward ? 3 : 5;
+  kernel.bytes += Bytes(static_cast<std::int64_t>(scores * (passes * width + dropout)));
+  kernel.launches = (forward ? 3 : 5) + (drops ? 1 : 0);
 }
 
 class Listing {
@@ -85,7 +87,7 @@ class Listing {
 
   void run() {
     for (Item& item : body_) {
-      if (item.kind == TaskKind::kernel) rewrite(item.kernel);
+      if (item.kind == TaskKind::kernel) rewrite(item.kernel, item.drops);
     }
     if (choice_.stack != eager) join_gates();
     if (choice_.fused_dropout) join_dropouts();
@@ -93,7 +95,7 @@ class Listing {
   }
 
  private:
-  void rewrite(Kernel& kernel) const {
+  void rewrite(Kernel& kernel, bool drops) const {
     if (kernel.kernel_class == KernelClass::memory) {
       kernel.implementation = choice_.stack;
       for (const Pattern& pattern : patterns) {
@@ -103,7 +105,9 @@ class Listing {
       }
     } else if (kernel.kernel_class != KernelClass::matmul) {
       kernel.implementation = choice_.attention;
-      if (choice_.attention == unfused && kernel.product) unfuse(kernel, choice_.fused_softmax);
+      if (choice_.attention == unfused && kernel.product) {
+        unfuse(kernel, choice_.fused_softmax, drops);
+      }
     } else if (kernel.product && (choice_.stack == "compiled" || choice_.stack == "xla")) {
       // torch/_inductor/fx_passes/pad_mm.py; XLA's cublas_pad_for_gemms.cc
       kernel.product->aligned = true;

@@ -88,6 +88,28 @@ TEST_CASE("unfused attention keeps its scores in memory and computes all of them
   CHECK(masked.bytes - fused.bytes == 4 * scores);
 }
 
+// 12 heads of 1024 x 1024 probabilities in bf16 with a byte of mask each, read and written.
+TEST_CASE("unfused attention drops probabilities in a kernel of their own, both ways") {
+  const auto attention = [](double dropout, const char* op, Phase phase) {
+    Step step;
+    step.batch = 1;
+    step.sequence = 1024;
+    step.dropout = dropout;
+    const char* strategy =
+        R"({"name": "fsdp2", "kernels": {"base": "eager", "attention": "unfused"}})";
+    return work_of(test::compile_step("gpt2", Mesh({{"fsdp", 1}}), strategy, step).plan, op, phase);
+  };
+  constexpr std::int64_t scores = std::int64_t{12} * 1024 * 1024;
+  for (const auto& [op, phase] : {std::pair{"attention", Phase::forward},
+                                  std::pair{"attention_backward", Phase::backward}}) {
+    const Work kept = attention(0, op, phase);
+    const Work dropped = attention(0.1, op, phase);
+    CHECK(dropped.bytes - kept.bytes == 5 * scores);
+    CHECK(dropped.launches - kept.launches == 1);
+    CHECK(dropped.flops == kept.flops);
+  }
+}
+
 TEST_CASE("what nothing is said of stays one kernel an op") {
   const Work silent = work_of(plan_of(""), "rms_norm", Phase::forward);
   CHECK(silent.launches == 2);
