@@ -1,6 +1,8 @@
 // Steps of inference: caches against their arithmetic, decoding against laws of its parts.
 #include <catch2/catch.hpp>
 
+#include <set>
+
 #include "base/json.hpp"
 #include "experiments/experiment.hpp"
 
@@ -51,6 +53,33 @@ TEST_CASE("A cache has keys and values of all tokens, those of the step among th
   const Prediction narrow = predicted(
       R"("step": "decode", "batch": 4, "context": 511, "precision": {"kv_cache": "fp8"})");
   CHECK(held(narrow, BufferCategory::cache) == cached(512, 1));
+}
+
+// A token is through all stages before the next one begins; a stage of two has half of the layers.
+TEST_CASE("Stages cost generation as much as they spare a microbatch") {
+  const std::string generate =
+      R"("step": "generate", "batch": 1, "sequence": 512, "generate": 50)";
+  const auto whole = static_cast<double>(predicted(generate).result.step_time.count());
+  const Prediction staged =
+      predicted(generate, R"(, "mesh": {"pp": 2}, "strategy": "megatron")");
+  const auto both = static_cast<double>(staged.result.step_time.count());
+  CHECK(both > whole);
+  CHECK(both < 1.1 * whole);
+}
+
+TEST_CASE("Microbatches of inference are as many as stages, or divide what a device has") {
+  const auto microbatches = [](int batch, const std::string& more) {
+    const Prediction prediction =
+        predicted(R"("step": "prefill", "sequence": 64, "batch": )" + std::to_string(batch) + more,
+                  R"(, "mesh": {"pp": 3, "dp": 2}, "strategy": "megatron")");
+    std::set<std::int32_t> seen;
+    for (const Task& task : prediction.step.plan.programs[0].tasks) seen.insert(task.microbatch);
+    return seen.size();
+  };
+  CHECK(microbatches(12, "") == 3);
+  CHECK(microbatches(16, "") == 2);  // 8 of a device
+  CHECK(microbatches(14, "") == 1);  // 7 of a device
+  CHECK(microbatches(12, R"(, "microbatches": 6)") == 6);
 }
 
 TEST_CASE("Heads of a cache are split as those of attention") {
