@@ -138,6 +138,7 @@ void ProgramEmitter::gather(std::int16_t stage) {
       if (!stays || is_gathered(pass, unit, instance.ordinal)) continue;
       set_place(instance, Phase::forward);
       emit_gathers(pass, unit, instance.ordinal, last_kernel_);
+      copy_out(pass, unit, instance.ordinal);
     }
   }
 }

@@ -1,6 +1,8 @@
 // Units of parameters in one program: who asks for them and when, what is there already, and what
 // is given back.
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "base/index.hpp"
 #include "strategies/compile/emit_program.hpp"
@@ -30,7 +32,10 @@ void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
     const ResolvedPass& pass = phase == Phase::forward ? block.forward : block.backward;
     if (is_gathered(pass, Of::block, instance.ordinal)) continue;
     set_place(instance, phase);
-    emit_gathers(pass, instance.ordinal, window());
+    for (const Of unit : {Of::block, Of::within}) {
+      emit_gathers(pass, unit, instance.ordinal, window());
+      copy_out(pass, unit, instance.ordinal);
+    }
   }
 }
 
@@ -38,7 +43,10 @@ void ProgramEmitter::gather_root(std::int16_t stage, Phase phase) {
 void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
   const std::int64_t i = segment.instance.ordinal;
   bool& is_asked = unit == Of::block ? segment.is_asked : segment.is_asked_within;
-  if (!is_asked && !is_gathered(segment.pass, unit, i)) emit_gathers(segment.pass, unit, i, window);
+  if (!is_asked && !is_gathered(segment.pass, unit, i)) {
+    emit_gathers(segment.pass, unit, i, window);
+    (unit == Of::block ? segment.copies_out : segment.copies_out_within) = true;
+  }
   is_asked = true;
 }
 
@@ -64,7 +72,10 @@ void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of
 void ProgramEmitter::open_within(std::vector<Segment>& segments, std::size_t k, std::size_t item) {
   const std::optional<BlockPass::Inner>& inner = segments[k].pass.pass->inner;
   if (!inner) return;
-  if (item == inner->needed) ask(segments[k], Of::within, last_kernel_);
+  if (item == inner->needed) {
+    ask(segments[k], Of::within, last_kernel_);
+    copy_out(segments[k], Of::within);
+  }
   if (item == inner->opens) ask_ahead(segments, k, Of::within);
 }
 
@@ -107,16 +118,29 @@ bool ProgramEmitter::is_gathered(const ResolvedPass& pass, Of unit, std::int64_t
                      [&](ValueId id) { return buffers_.buffer_of(id, i) != no_buffer; });
 }
 
-void ProgramEmitter::emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window) {
-  for (const Of unit : {Of::block, Of::within}) emit_gathers(pass, unit, i, window);
-}
-
 void ProgramEmitter::emit_gathers(const ResolvedPass& pass, Of unit, std::int64_t i,
                                   TaskId window) {
-  const std::size_t within = pass.pass->inner ? pass.pass->inner->gathers : pass.gathers.size();
-  const std::size_t first = unit == Of::block ? 0 : within;
-  const std::size_t last = unit == Of::block ? within : pass.gathers.size();
-  for (std::size_t g = first; g < last; ++g) emit_item(pass.gathers[g], i, window);
+  for (const ResolvedItem& gather : gathers_of(pass, unit)) {
+    if (gather.item->stream != Stream::compute) emit_item(gather, i, window);
+  }
+}
+
+// What has arrived, where it is read: once, by the first that does.
+void ProgramEmitter::copy_out(Segment& segment, Of unit) {
+  bool& copies = unit == Of::block ? segment.copies_out : segment.copies_out_within;
+  if (std::exchange(copies, false)) copy_out(segment.pass, unit, segment.instance.ordinal);
+}
+
+void ProgramEmitter::copy_out(const ResolvedPass& pass, Of unit, std::int64_t i) {
+  for (const ResolvedItem& gather : gathers_of(pass, unit)) {
+    if (gather.item->stream == Stream::compute) emit_item(gather, i, no_task);
+  }
+}
+
+std::span<const ResolvedItem> ProgramEmitter::gathers_of(const ResolvedPass& pass, Of unit) {
+  const std::span<const ResolvedItem> all(pass.gathers);
+  const std::size_t within = pass.pass->inner ? pass.pass->inner->gathers : all.size();
+  return unit == Of::block ? all.first(within) : all.subspan(within);
 }
 
 }  // namespace shardsim

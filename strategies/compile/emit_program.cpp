@@ -284,6 +284,9 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
       open(last_kernel_);
       opened = true;
     }
+    if (segment.copies_out && reads_gathered(*pass.body[item].item, pass)) {
+      copy_out(segment, Of::block);
+    }
     gather_buckets_for(pass, item, i);
     if (!flat_.empty()) run_modules(k, item);
     open_within(segments, k, item);

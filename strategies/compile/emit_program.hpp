@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,8 @@ class ProgramEmitter {
     bool opens_backward = false;
     bool is_asked = false;  // its gathers are issued
     bool is_asked_within = false;
+    bool copies_out = false;  // what they have brought, before it is read
+    bool copies_out_within = false;
   };
   // Of a segment: what is gathered for it, or for the unit within.
   enum class Of : std::uint8_t { block, within };
@@ -264,8 +267,10 @@ class ProgramEmitter {
   void give_back(const ResolvedPass& pass, std::int64_t i);
   void give_back(const ResolvedPass& pass, Of unit, std::int64_t i);
   void give_back(ValueId held, std::int64_t i);
-  void emit_gathers(const ResolvedPass& pass, std::int64_t i, TaskId window);
   void emit_gathers(const ResolvedPass& pass, Of unit, std::int64_t i, TaskId window);
+  void copy_out(Segment& segment, Of unit);
+  void copy_out(const ResolvedPass& pass, Of unit, std::int64_t i);
+  static std::span<const ResolvedItem> gathers_of(const ResolvedPass& pass, Of unit);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i);

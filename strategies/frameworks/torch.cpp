@@ -37,6 +37,8 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   Runtime& runtime = options.runtime;
   runtime.gathers.kept_root = Kept::backward;
   runtime.gathers.asked = Asked::ahead_in_backward;
+  runtime.gathers.copied_out = true;
+  runtime.reductions.copies = GradientCopies::chunks;
   runtime.reductions.model_sums = ModelSums::apart;
   runtime.repeats = RepeatForward::when_needed;
   read_kernels(strategy, options);
@@ -68,6 +70,8 @@ void finish_sharded(const JsonReader& strategy, const Mesh&, Strategy& options) 
 
 void finish_fsdp1(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   finish_sharded(strategy, mesh, options);
+  options.runtime.gathers.copied_out = false;  // it reads views of the flat parameter
+  options.runtime.reductions.copies = GradientCopies::flat;
   options.notes.push_back(
       "FSDP1 pads a unit's flat parameter at its end; here each tensor is padded in its first "
       "dimension");

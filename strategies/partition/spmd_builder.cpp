@@ -186,6 +186,11 @@ Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
   return moved("cast", std::move(name), from, to, stream, bytes_of(from) + bytes_of(to));
 }
 
+Item SpmdBuilder::copy(std::string name, const std::vector<ValueId>& values,
+                       Stream stream) const {
+  return moved("copy", std::move(name), values, {}, stream, 2 * bytes_of(values));
+}
+
 Item SpmdBuilder::slice(std::string name, const std::vector<ValueId>& from,
                         const std::vector<ValueId>& to, Stream stream) const {
   return moved("copy", std::move(name), from, to, stream, 2 * bytes_of(to));
@@ -198,7 +203,8 @@ Item SpmdBuilder::moved(std::string op, std::string name, const std::vector<Valu
   item.name = std::move(name);
   item.operands = from;
   item.results = to;
-  item.kernel = {std::move(op), KernelClass::memory, value(to.front()).dtype, Flops(0), bytes};
+  const DType dtype = value((to.empty() ? from : to).front()).dtype;
+  item.kernel = {std::move(op), KernelClass::memory, dtype, Flops(0), bytes};
   return item;
 }
 

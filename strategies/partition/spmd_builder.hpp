@@ -56,6 +56,10 @@ class SpmdBuilder {
   [[nodiscard]] Item cast(std::string name, const std::vector<ValueId>& from,
                           const std::vector<ValueId>& to, Stream stream) const;
 
+  // A kernel that copies values, whole, within what they already have; memory bound.
+  [[nodiscard]] Item copy(std::string name, const std::vector<ValueId>& values,
+                          Stream stream) const;
+
   // A kernel that copies of each value the part that its target holds; memory bound.
   [[nodiscard]] Item slice(std::string name, const std::vector<ValueId>& from,
                            const std::vector<ValueId>& to, Stream stream) const;

@@ -196,11 +196,32 @@ std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gra
     narrow.push_back(gradients[i]);
     of_narrow.push_back(categories[i]);
   }
+  if (runtime_.copies == GradientCopies::flat && !narrow.empty()) {
+    items.push_back(builder_.copy(fmt::format("{} gradients joined", unit), narrow, Stream::compute));
+  }
+  const std::size_t begin = items.size();
   const std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
+  copy_in(cast, unit, begin, items);
   for (std::size_t i = 0, k = 0; i < gradients.size(); ++i) {
     if (!is_wide(gradients[i])) gradients[i] = cast[k++];
   }
   return gradients;
+}
+
+// `begin`: where the kernel that has cast them is, where they are cast.
+void GradientReductions::copy_in(const std::vector<ValueId>& cast, std::string_view unit,
+                                 std::size_t begin, std::vector<Item>& items) const {
+  if (cast.empty()) return;
+  if (runtime_.copies == GradientCopies::chunks) {
+    if (begin == items.size()) {
+      items.push_back(builder_.copy(fmt::format("{} gradients copied in", unit), cast,
+                                    Stream::compute));
+    }
+    items.back().stream = Stream::compute;
+  } else if (runtime_.copies == GradientCopies::flat) {
+    items.push_back(builder_.copy(fmt::format("{} gradients divided", unit), cast,
+                                  Stream::reductions));
+  }
 }
 
 std::vector<ValueId> GradientReductions::cast_to_keep(std::vector<ValueId> gradients,

@@ -66,6 +66,8 @@ class GradientReductions {
                                                     std::string_view unit,
                                                     std::vector<Item>& items);
   // Behind: all, in the dtype that they are kept in.
+  void copy_in(const std::vector<ValueId>& cast, std::string_view unit, std::size_t begin,
+               std::vector<Item>& items) const;
   [[nodiscard]] std::vector<ValueId> cast_to_keep(std::vector<ValueId> gradients,
                                                   std::string_view unit, std::vector<Item>& items);
   [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients, DType dtype,

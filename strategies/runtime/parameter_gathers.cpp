@@ -213,6 +213,9 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
       builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
   fulfil(targets, arrived, unit, items);
   add_cast(then_from, then_to);
+  if (runtime_.copied_out && !targets.empty()) {
+    items.push_back(builder_.copy(fmt::format("{} copies out", unit), targets, Stream::compute));
+  }
   for (std::size_t i = begin; i < items.size(); ++i) builder_.count_instances(items[i], block);
 }
 

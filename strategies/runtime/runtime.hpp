@@ -77,6 +77,9 @@ struct Gathers {
   Kept kept = Kept::forward;              // of layers
   Kept kept_root = Kept::forward;         // of all else; FSDP2's own default is backward
   std::optional<KeptSlices> slices = {};  // of layers that forward does not keep
+  // What has arrived in one array is copied to where the parameters are read, in turn with kernels
+  // (FSDP2, _fsdp_collectives.py, all_gather_copy_out).
+  bool copied_out = false;
   int ahead = 1;  // units whose gather may be in flight ahead of the one that computes
   Asked asked = Asked::at_its_turn;
   friend bool operator==(const Gathers&, const Gathers&) = default;
@@ -133,8 +136,19 @@ enum class ModelSums : std::uint8_t {
   apart       // before that, whole, parameter by parameter: PyTorch, whose DTensors make them whole
 };
 
+// How PyTorch brings a unit's gradients into the one array that is reduced.
+enum class GradientCopies : std::uint8_t {
+  none,
+  chunks,  // FSDP2: a kernel in turn with others copies and casts them (_fsdp_collectives.py,
+           // reduce_scatter_copy_in)
+  flat     // FSDP1: autograd joins the gradients of views of a flat parameter, in turn with other
+           // kernels; it is cast, and divided by a part of the devices' number, beside these
+           // (_runtime_utils.py, _post_backward_hook, _div_if_needed)
+};
+
 struct Reductions {
   Grain grain = Grain::unit;
+  GradientCopies copies = GradientCopies::none;
   std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
   ModelSums model_sums = ModelSums::with_unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
