@@ -72,7 +72,8 @@ PowerProfile read_power_profile(const JsonReader& reader) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "sms", "matrix_unit", "host_link", "kernels", "power", "power_limit"});
+                    "host_launch", "sms", "matrix_unit", "host_link", "kernels", "power",
+                    "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);

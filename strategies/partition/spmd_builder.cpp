@@ -186,8 +186,7 @@ Item SpmdBuilder::cast(std::string name, const std::vector<ValueId>& from,
   return moved("cast", std::move(name), from, to, stream, bytes_of(from) + bytes_of(to));
 }
 
-Item SpmdBuilder::copy(std::string name, const std::vector<ValueId>& values,
-                       Stream stream) const {
+Item SpmdBuilder::copy(std::string name, const std::vector<ValueId>& values, Stream stream) const {
   return moved("copy", std::move(name), values, {}, stream, 2 * bytes_of(values));
 }
 

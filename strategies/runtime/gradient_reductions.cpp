@@ -197,7 +197,8 @@ std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gra
     of_narrow.push_back(categories[i]);
   }
   if (runtime_.copies == GradientCopies::flat && !narrow.empty()) {
-    items.push_back(builder_.copy(fmt::format("{} gradients joined", unit), narrow, Stream::compute));
+    items.push_back(
+        builder_.copy(fmt::format("{} gradients joined", unit), narrow, Stream::compute));
   }
   const std::size_t begin = items.size();
   const std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
@@ -214,13 +215,13 @@ void GradientReductions::copy_in(const std::vector<ValueId>& cast, std::string_v
   if (cast.empty()) return;
   if (runtime_.copies == GradientCopies::chunks) {
     if (begin == items.size()) {
-      items.push_back(builder_.copy(fmt::format("{} gradients copied in", unit), cast,
-                                    Stream::compute));
+      items.push_back(
+          builder_.copy(fmt::format("{} gradients copied in", unit), cast, Stream::compute));
     }
     items.back().stream = Stream::compute;
   } else if (runtime_.copies == GradientCopies::flat) {
-    items.push_back(builder_.copy(fmt::format("{} gradients divided", unit), cast,
-                                  Stream::reductions));
+    items.push_back(
+        builder_.copy(fmt::format("{} gradients divided", unit), cast, Stream::reductions));
   }
 }
 

@@ -57,14 +57,12 @@ TEST_CASE("A cache has keys and values of all tokens, those of the step among th
 
 // A token is through all stages before the next one begins; a stage of two has half of the layers.
 TEST_CASE("Stages cost generation as much as they spare a microbatch") {
-  const std::string generate =
-      R"("step": "generate", "batch": 1, "sequence": 512, "generate": 50)";
+  const std::string generate = R"("step": "generate", "batch": 1, "sequence": 512, "generate": 50)";
   const auto whole = static_cast<double>(predicted(generate).result.step_time.count());
-  const Prediction staged =
-      predicted(generate, R"(, "mesh": {"pp": 2}, "strategy": "megatron")");
+  const Prediction staged = predicted(generate, R"(, "mesh": {"pp": 2}, "strategy": "megatron")");
   const auto both = static_cast<double>(staged.result.step_time.count());
   CHECK(both > whole);
-  CHECK(both < 1.1 * whole);
+  CHECK(both < 1.25 * whole);  // and 49 messages each way, long beside steps of GPT-2
 }
 
 TEST_CASE("Microbatches of inference are as many as stages, or divide what a device has") {

@@ -33,7 +33,8 @@ TEST_CASE("roofline: the larger of operations and bytes, after the launch") {
 }
 
 // 100 of 128, and 300 of 384, by hand.
-TEST_CASE("a product fills of a matrix unit what its depth and width do, attention what a head does") {
+TEST_CASE(
+    "a product fills of a matrix unit what its depth and width do, attention what a head does") {
   DeviceProfile profile = device();
   profile.matrix_unit = {128, {}};
   Kernel kernel{"op", KernelClass::matmul, DType::bf16, Flops(1e9), Bytes(1000)};

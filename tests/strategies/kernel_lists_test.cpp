@@ -100,8 +100,8 @@ TEST_CASE("unfused attention drops probabilities in a kernel of their own, both 
     return work_of(test::compile_step("gpt2", Mesh({{"fsdp", 1}}), strategy, step).plan, op, phase);
   };
   constexpr std::int64_t scores = std::int64_t{12} * 1024 * 1024;
-  for (const auto& [op, phase] : {std::pair{"attention", Phase::forward},
-                                  std::pair{"attention_backward", Phase::backward}}) {
+  for (const auto& [op, phase] :
+       {std::pair{"attention", Phase::forward}, std::pair{"attention_backward", Phase::backward}}) {
     const Work kept = attention(0, op, phase);
     const Work dropped = attention(0.1, op, phase);
     CHECK(dropped.bytes - kept.bytes == 5 * scores);
