@@ -238,6 +238,7 @@ struct Plan {
   // of them are one launch.
   std::string issued_by;
   bool layers_are_graphs = false;  // the tasks of a layer, forward or backward, are one launch
+  bool awaits_messages = false;    // nothing is issued before what was to be received is there
   std::vector<std::string> names;  // distinct
   std::vector<Kernel> kernels;
   std::vector<Collective> collectives;

@@ -285,7 +285,7 @@ Product read_product(const JsonReader& json) {
 Plan plan_from_json(const JsonReader& document) {
   document.only_keys({"schema", "shardsim", "subject", "mesh", "devices", "collectives", "kernels",
                       "transfers", "names", "programs", "padding", "notes", "issued_by",
-                      "layers_are_graphs"});
+                      "layers_are_graphs", "awaits_messages"});
   (void)document.at("schema").choice({"shardsim/plan/1"});
   Plan plan;
   plan.subject = read_subject(document.at("subject"));
@@ -293,6 +293,9 @@ Plan plan_from_json(const JsonReader& document) {
   if (const auto stack = document.find("issued_by")) plan.issued_by = stack->choice(stacks());
   if (const auto whole = document.find("layers_are_graphs")) {
     plan.layers_are_graphs = whole->boolean();
+  }
+  if (const auto awaits = document.find("awaits_messages")) {
+    plan.awaits_messages = awaits->boolean();
   }
   for (const JsonReader& json : document.at("collectives").elements()) {
     plan.collectives.push_back(read_collective(json, plan));

@@ -139,6 +139,7 @@ Json plan_to_json(const Plan& plan) {
   json["devices"] = plan.mesh.devices();
   if (!plan.issued_by.empty()) json["issued_by"] = plan.issued_by;
   if (plan.layers_are_graphs) json["layers_are_graphs"] = true;
+  if (plan.awaits_messages) json["awaits_messages"] = true;
   json["collectives"] = Json::array();
   const std::vector<std::int64_t> counts = executions(plan);
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) {

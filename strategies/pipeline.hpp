@@ -43,6 +43,7 @@ struct Pipeline {
   StagesRequest stages;                     // but for its layers, which the model says
   std::optional<PipelineSchedule> written;  // action by action, in place of the schedule's name
   std::optional<Receives> receives;         // in place of how the schedule's runtime has it
+  bool host_awaits_messages = false;        // before it issues what comes next
   Place place;                              // of the object
 };
 

@@ -105,11 +105,18 @@ class Engine {
 
   // Of the last of its partners.
   [[nodiscard]] SimTime issue_time(std::int32_t id) const {
-    SimTime latest = graph_.not_before[static_cast<std::size_t>(id)];
+    SimTime latest = issue_time_of(id);
     for (std::int32_t at = next_of(id); at != id; at = next_of(at)) {
-      latest = std::max(latest, graph_.not_before[static_cast<std::size_t>(at)]);
+      latest = std::max(latest, issue_time_of(at));
     }
     return latest;
+  }
+
+  [[nodiscard]] SimTime issue_time_of(std::int32_t id) const {
+    const SimTime time = graph_.not_before[static_cast<std::size_t>(id)];
+    if (graph_.issued_behind.empty()) return time;
+    const std::int32_t before = graph_.issued_behind[static_cast<std::size_t>(id)];
+    return before < 0 ? time : trace_.end[static_cast<std::size_t>(before)] + time;
   }
 
   void start_all(std::int32_t id) {

@@ -46,7 +46,10 @@ struct TaskGraph {
   std::vector<Work> works;
   std::vector<EngineTask> tasks;
   std::vector<std::int32_t> waits;  // how many tasks it waits for
-  std::vector<SimTime> not_before;  // when it is issued; empty: all are, before the step
+  // When it is issued: empty: all are, before the step. From its beginning, or from the end of
+  // another task, one that it waits for; -1: of none; empty: of none for all.
+  std::vector<SimTime> not_before;
+  std::vector<std::int32_t> issued_behind;
   std::vector<std::uint32_t> first_successor;
   std::vector<std::int32_t> successors;
 };

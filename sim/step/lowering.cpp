@@ -139,10 +139,12 @@ class Lowering {
     lowered_.first_task.push_back(first);
     lowered_.graph.tasks.reserve(static_cast<std::size_t>(first));
     lowered_.graph.waits.reserve(static_cast<std::size_t>(first));
+    IssueTimes issue = issue_times(plan_, placement_.machine().profile.device);
+    lowered_.graph.not_before = std::move(issue.times);
+    lowered_.graph.issued_behind = std::move(issue.behind);
     for (std::size_t p = 0; p < plan_.programs.size(); ++p) add_program(p);
     match_transfers();
     match_collectives();
-    lowered_.graph.not_before = issue_times(plan_, placement_.machine().profile.device);
     link_successors();
     lowered_.link_uses = resources_.link_uses();
     resources_.finish(lowered_.graph);
@@ -196,8 +198,10 @@ class Lowering {
       const std::uint8_t stream = stream_of(task);
       const bool follows = last_in_stream[stream];
       last_in_stream[stream] = true;
+      const bool is_behind = issued_behind(lowered_.graph.tasks.size()) >= 0;
       lowered_.graph.tasks.push_back(lowered);
-      lowered_.graph.waits.push_back(static_cast<std::int32_t>(task.dependency_count) + follows);
+      lowered_.graph.waits.push_back(static_cast<std::int32_t>(task.dependency_count) + follows +
+                                     is_behind);
     }
   }
 
@@ -348,6 +352,12 @@ class Lowering {
     });
   }
 
+  // The task whose end its host waits for before it issues this one; -1: none.
+  std::int32_t issued_behind(std::size_t task) const {
+    const std::vector<std::int32_t>& behind = lowered_.graph.issued_behind;
+    return behind.empty() ? -1 : behind[task];
+  }
+
   // A collective that the machine runs in turn with kernels is among those of the compute stream.
   std::uint8_t stream_of(const Task& task) const {
     const bool in_turn = task.kind == TaskKind::collective && in_turn_[at(task.work)];
@@ -369,6 +379,7 @@ class Lowering {
       const std::int32_t first = lowered_.first_task[at(p)];
       if (id == first) last.assign(program(p).streams.size(), -1);
       for (TaskId before : program(p).after(task)) visit(first + before, id);
+      if (issued_behind(at(id)) >= 0) visit(issued_behind(at(id)), id);
       std::int32_t& before = last[stream_of(task)];
       if (before >= 0) visit(before, id);
       before = id;

@@ -137,7 +137,7 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
 void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
                Result& result) {
   const std::vector<SimTime>& issued = lowered.graph.not_before;
-  if (issued.empty()) return;
+  if (issued.empty() || plan.awaits_messages) return;
   const Seconds last = to_seconds(*std::max_element(issued.begin(), issued.end()));
   constexpr double nearly = 0.9;
   if (last.count() < nearly * to_seconds(result.step_time).count()) return;

@@ -234,6 +234,7 @@ void describe_kernels(Compilation& c) {
   Plan& plan = c.compiled.plan;
   plan.issued_by = issuer(kernels);
   plan.layers_are_graphs = kernels.is_object() && kernels.value("graphs", Json()) == "layer";
+  plan.awaits_messages = c.strategy.pipeline && c.strategy.pipeline->host_awaits_messages;
   for (Kernel& kernel : plan.kernels) {
     if (kernel.op == c.step.optimizer.kind) kernel.implementation = kernel_choice(kernels).stack;
   }

@@ -62,8 +62,8 @@ void leave_to_another(Item& item) {
 // and writes (with its mask and scale where it is one kernel, else these read and write once more),
 // the product with values reads; backward its two products write and read, softmax reads two and
 // writes one, products for queries and keys read it, that for values reads the probabilities
-// (megatron/legacy/model/fused_softmax.py, CoreAttention). Dropout reads, writes and has a mask of a
-// byte a number, in both directions.
+// (megatron/legacy/model/fused_softmax.py, CoreAttention). Dropout reads, writes and has a mask of
+// a byte a number, in both directions.
 void unfuse(Kernel& kernel, bool fused_softmax, bool drops) {
   const Product& product = *kernel.product;
   const double scores = static_cast<double>(product.batch) * static_cast<double>(product.m) *

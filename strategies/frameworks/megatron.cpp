@@ -159,9 +159,11 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
 void run_stages_as_megatron(Strategy& options) {
   Pipeline& pipeline = *options.pipeline;
   pipeline.schedule.limits = ScheduleLimits::megatron;
-  if (!pipeline.receives && pipeline.schedule.name == "interleaved-1f1b") {
-    pipeline.receives = Receives::one_ahead;
-  }
+  const bool is_interleaved = pipeline.schedule.name == "interleaved-1f1b";
+  if (!pipeline.receives && is_interleaved) pipeline.receives = Receives::one_ahead;
+  // batch_p2p_sync, of messages that overlap with nothing (pipeline_parallel/p2p_communication.py);
+  // zero-bubble schedules are of a runtime that polls.
+  pipeline.host_awaits_messages = pipeline.schedule.name == "1f1b";
 }
 
 }  // namespace
