@@ -19,12 +19,18 @@ constexpr std::int64_t most = 1 << 20;
 constexpr std::string_view one_less_at_ends = "one-less-at-ends";
 // As enum Receives has them.
 const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead"};
+// As enum Sends has them.
+const std::vector<std::string> words_of_sends = {"unawaited", "next_kernel", "next_send"};
 
 std::optional<std::int32_t> number(const JsonReader& json, std::string_view key,
                                    std::int64_t least) {
   const auto found = json.find(key);
   if (!found) return std::nullopt;
   return static_cast<std::int32_t>(found->integer(least, most));
+}
+
+std::ptrdiff_t chosen(const JsonReader& json, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), json.choice(words)) - words.begin();
 }
 
 void read_layers(const JsonReader& layers, StagesRequest& stages) {
@@ -143,11 +149,12 @@ std::optional<Pipeline> read_pipeline(const JsonReader& strategy, const Mesh& me
   pipeline.stages.remainder = Remainder::to_first_stages;
   if (json) {
     json->only_keys({"schedule", "virtual_stages", "microbatch_group", "layers", "ends",
-                     "embedding_counts", "loss_counts", "receives"});
+                     "embedding_counts", "loss_counts", "receives", "sends"});
     if (const auto receives = json->find("receives")) {
-      const auto found = std::find(words_of_receives.begin(), words_of_receives.end(),
-                                   receives->choice(words_of_receives));
-      pipeline.receives = static_cast<Receives>(found - words_of_receives.begin());
+      pipeline.receives = static_cast<Receives>(chosen(*receives, words_of_receives));
+    }
+    if (const auto sends = json->find("sends")) {
+      pipeline.sends = static_cast<Sends>(chosen(*sends, words_of_sends));
     }
     if (const auto schedule = json->find("schedule")) read_schedule(*schedule, pipeline);
     read_stages(*json, pipeline.stages);
@@ -160,7 +167,7 @@ std::optional<Pipeline> read_pipeline(const JsonReader& strategy, const Mesh& me
     pipeline.schedule.virtual_stages = stages.value_or(written);
   } else {
     const ScheduleKind& kind = schedule_kind(pipeline.schedule.name, pipeline.place);
-    pipeline.schedule.virtual_stages = stages.value_or(kind.fewest_stages);
+    pipeline.schedule.virtual_stages = stages.value_or(kind.usual_stages());
   }
   if (!axis) {
     if (has_stages_axis(mesh, roles)) return std::nullopt;  // of one device
@@ -198,6 +205,7 @@ Json pipeline_to_json(const Pipeline& pipeline) {
   if (pipeline.receives) {
     json["receives"] = words_of_receives[static_cast<std::size_t>(*pipeline.receives)];
   }
+  if (pipeline.sends) json["sends"] = words_of_sends[static_cast<std::size_t>(*pipeline.sends)];
   return json;
 }
 

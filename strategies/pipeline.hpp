@@ -10,7 +10,8 @@
 //                       {"ranks": [["0F0", "0B0"], ["1F0",
 //                       "1B0"]]}, in the form of
 //                       schedule/schedule_text.hpp
-//   virtual_stages      stages per rank                         the fewest that the schedule has
+//   virtual_stages      stages per rank                         2 of schedules that run several
+//                                                               (torchtitan), else 1
 //   microbatch_group    Megatron's                              the ranks
 //                       microbatch_group_size_per_vp_stage
 //   layers              layers of each stage or rank,           evenly; where it does not come out
@@ -19,6 +20,7 @@
 //   ends                {"first": 2, "last": 2}                 as the others
 //   receives            with_sends, when_needed,                as PyTorch and Megatron have it
 //                       one_ahead (schedule/messages.hpp)
+//   sends               unawaited, next_kernel, next_send       as PyTorch and Megatron have it
 //   embedding_counts,   true: counts as a layer where they are  false
 //   loss_counts         dealt out
 //
@@ -44,6 +46,7 @@ struct Pipeline {
   std::optional<PipelineSchedule> written;  // action by action, in place of the schedule's name
   std::optional<Receives> receives;         // in place of how the schedule's runtime has it
   bool host_awaits_messages = false;        // before it issues what comes next
+  std::optional<Sends> sends;               // unawaited
   Place place;                              // of the object
 };
 

@@ -53,7 +53,8 @@ Seconds time_on(const EfficiencySurface& surface, const Product& product, Second
 
 // The part of a TPU's multipliers that a product of [m, k] x [k, n] uses: the second operand lies on
 // them. Both products of attention have the head's size on one side, and keys, which are many, on
-// the other (Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit", 2017).
+// the other (Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit",
+// ISCA 2017).
 double used_of_unit(const DeviceProfile& device, const Kernel& kernel) {
   if (!device.matrix_unit || !kernel.product) return 1;
   const std::int64_t edge = device.matrix_unit->value;

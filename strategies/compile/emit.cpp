@@ -9,6 +9,7 @@
 #include "strategies/compile/emit_program.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
+#include "strategies/schedule/acknowledged.hpp"
 #include "strategies/schedule/messages.hpp"
 #include "strategies/schedule/unshards.hpp"
 
@@ -83,9 +84,11 @@ Plan emit(const EmitInput& input) {
   const std::vector<bool> of_step =
       values_of_step(input.step, input.schedule.shape.microbatches, has_stages);
   const CallLists calls = calls_of(input);
+  const auto acknowledged = acknowledged_sends(calls, input.schedule.shape);
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const auto number = static_cast<std::int32_t>(rank);
-    plan.programs.push_back(ProgramEmitter(input, of_step, number, tables).run(calls[rank]));
+    ProgramEmitter emitter(input, of_step, number, tables);
+    plan.programs.push_back(emitter.run(calls[rank], acknowledged[rank]));
   }
   if (!has_stages) return plan;
   auto devices = devices_of_ranks(input.mesh, input.stages_axis);

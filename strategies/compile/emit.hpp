@@ -28,6 +28,7 @@ struct EmitInput {
   const std::vector<StageRange>& stages;  // as the schedule has them
   std::string stages_axis;                // of the mesh; empty: one stage
   Receives receives = Receives::with_sends;
+  Sends sends = Sends::unawaited;
   const Runtime& runtime;
   AxisList data_axes = {};            // that split the batch or the sequence
   DType gradient_dtype = DType::f32;  // of gradient buffers

@@ -94,7 +94,15 @@ Task ProgramEmitter::message(const Call& call, const Border& border, ValueId val
   return task;
 }
 
-void ProgramEmitter::send(const Call& call) {
+// The kernel behind waits for what was sent at that place of the calls.
+void ProgramEmitter::await_sends(std::size_t place) {
+  const auto found = sends_.find(place);
+  if (found == sends_.end()) return;
+  awaited_sends_.insert(awaited_sends_.end(), found->second.begin(), found->second.end());
+  sends_.erase(found);
+}
+
+void ProgramEmitter::send(const Call& call, std::size_t place) {
   const Border border = border_of(call);
   const std::vector<BufferIndex> carried =
       take({border.receiver, call.action.microbatch, border.is_gradient});
@@ -105,7 +113,12 @@ void ProgramEmitter::send(const Call& call) {
     after_ = {last_kernel_, buffers_[carried[k]].written_by};
     const TaskId id = add_task(task, after_);
     buffers_.use(carried[k], id, task.stream);
+    sends_[place].push_back(id);
   }
+  if (input_.sends == Sends::next_kernel) await_sends(place);
+  if (input_.sends != Sends::next_send) return;
+  const std::size_t before = std::exchange(last_send_[border.is_gradient ? 1 : 0], place);
+  await_sends(before);
 }
 
 void ProgramEmitter::receive(const Call& call) {

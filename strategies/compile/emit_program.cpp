@@ -62,19 +62,23 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
   assert(program_.streams.size() <= most_streams);
 }
 
-Program ProgramEmitter::run(const std::vector<Call>& calls) {
+Program ProgramEmitter::run(const std::vector<Call>& calls,
+                            const std::vector<Acknowledged>& acknowledged) {
   bool has_optimizer = false;
+  auto known = acknowledged.begin();
   open_host_streams();
   open_flat_parameters();
   open_buckets();
-  for (const Call& call : calls) {
+  for (std::size_t place = 0; place < calls.size(); ++place) {
+    const Call& call = calls[place];
+    for (; known != acknowledged.end() && known->at == place; ++known) await_sends(known->send);
     has_optimizer |= call.action.kind == ActionKind::optimizer;
     switch (call.kind) {
       case Call::Kind::compute:
         run_action(call.action);
         break;
       case Call::Kind::send:
-        send(call);
+        send(call, place);
         break;
       case Call::Kind::receive:
         receive(call);
@@ -93,6 +97,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls) {
         break;
     }
   }
+  while (!sends_.empty()) await_sends(sends_.begin()->first);
   if (!has_optimizer && has_backward(input_.workload)) {
     for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) optimizer(stage);
   }
@@ -360,7 +365,11 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
-  if (computes) after.push_back(std::exchange(awaited_, no_task));
+  if (computes) {
+    after.push_back(std::exchange(awaited_, no_task));
+    after.insert(after.end(), awaited_sends_.begin(), awaited_sends_.end());
+    awaited_sends_.clear();
+  }
 
   Task task;
   task.kind = item.kind;

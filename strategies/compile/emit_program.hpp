@@ -25,6 +25,7 @@
 //     read stays gathered until the last microbatch (runtime.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,6 +42,7 @@
 #include "strategies/runtime/buckets.hpp"
 #include "strategies/runtime/module_walk.hpp"
 #include "strategies/runtime/parameter_fetches.hpp"
+#include "strategies/schedule/acknowledged.hpp"
 #include "strategies/schedule/messages.hpp"
 
 namespace shardsim {
@@ -52,10 +54,12 @@ class ProgramEmitter {
 
   // With what messages.hpp adds. The optimizer's steps of its stages come last where the calls have
   // none.
-  [[nodiscard]] Program run(const std::vector<Call>& calls);
+  [[nodiscard]] Program run(const std::vector<Call>& calls,
+                            const std::vector<Acknowledged>& acknowledged);
 
  private:
   static constexpr std::size_t no_bucket = ~std::size_t{0};
+  static constexpr std::size_t no_place = ~std::size_t{0};
   enum class Part : std::uint8_t { whole, input, weight };
   // What goes into a stage, of a microbatch: from the stage before in forward, behind in backward.
   struct Inlet {
@@ -250,7 +254,8 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BufferIndex> leave(const std::vector<ValueId>& values, std::int64_t i);
   [[nodiscard]] Border border_of(const Call& call) const;
   [[nodiscard]] Task message(const Call& call, const Border& border, ValueId value);
-  void send(const Call& call);
+  void send(const Call& call, std::size_t place);
+  void await_sends(std::size_t place);
   void receive(const Call& call);
 
   // The k-th of those that follow each other, all of one phase.
@@ -335,10 +340,13 @@ class ProgramEmitter {
   std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
   std::vector<TaskId> segment_reductions_;  // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task;
-  TaskId last_reduction_ = no_task;  // of this segment that gives memory back
-  TaskId awaited_ = no_task;         // by the next kernel
-  TaskId last_reduced_ = no_task;    // at the end of a stage
-  TaskId issued_after_ = no_task;    // reductions that wait for more than what they reduce
+  TaskId last_reduction_ = no_task;    // of this segment that gives memory back
+  TaskId awaited_ = no_task;           // by the next kernel
+  std::vector<TaskId> awaited_sends_;  // by the next kernel, too
+  std::array<std::size_t, 2> last_send_{no_place, no_place};  // of activations, of gradients
+  std::map<std::size_t, std::vector<TaskId>> sends_;  // that nobody awaits yet, by place of call
+  TaskId last_reduced_ = no_task;                     // at the end of a stage
+  TaskId issued_after_ = no_task;  // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
   std::int32_t block_ = 0;
   std::int32_t layer_ = -1;

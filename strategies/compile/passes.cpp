@@ -89,6 +89,7 @@ void emit(Compilation& c) {
       .stages = c.stages,
       .stages_axis = pipeline ? pipeline->axis : "",
       .receives = pipeline ? receives_of(*pipeline) : Receives::with_sends,
+      .sends = pipeline ? pipeline->sends.value_or(Sends::unawaited) : Sends::unawaited,
       .runtime = c.strategy.runtime,
       .data_axes = c.layout.data_axes,
       .gradient_dtype = c.step.optimizer.gradients,

@@ -164,6 +164,10 @@ void run_stages_as_megatron(Strategy& options) {
   // batch_p2p_sync, of messages that overlap with nothing (pipeline_parallel/p2p_communication.py);
   // zero-bubble schedules are of a runtime that polls.
   pipeline.host_awaits_messages = pipeline.schedule.name == "1f1b";
+  if (!pipeline.sends && is_interleaved) pipeline.sends = Sends::next_send;
+  if (!pipeline.sends && receives_of(pipeline) == Receives::when_needed) {
+    pipeline.sends = Sends::next_kernel;
+  }
 }
 
 }  // namespace

@@ -21,6 +21,18 @@
 // receiver has so far. So receives are in the order of the sends of one such round, no rank
 // receives in another order than its peer sends, and nothing hangs. What is no computation
 // (unshards.hpp) takes its turn, too.
+//
+// What is sent is there until the send is through. Sends say who waits for that:
+//
+// unawaited: nobody before the schedule's end (torch.distributed.pipelining's lists, and the
+// zero-bubble paper's runtime, which only asks whether sends have completed): what the order tells
+// anyway holds (acknowledged.hpp).
+//
+// next_kernel: the kernel behind the send (Megatron's batched exchanges, batch_isend_irecv followed
+// by a wait for all: p2p_communication.py, batch_p2p_comm).
+//
+// next_send: the next send the same way, the kernel behind it (Megatron's interleaved schedule with
+// overlap_p2p_comm, send_next_wait_handle and send_prev_wait_handle of schedules.py).
 #pragma once
 
 #include <cstdint>
