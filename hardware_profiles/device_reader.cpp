@@ -72,7 +72,7 @@ PowerProfile read_power_profile(const JsonReader& reader) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "sms", "matrix_unit", "host_link", "kernels", "power",
+                    "host_launch", "workspaces", "sms", "matrix_unit", "host_link", "kernels", "power",
                     "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
@@ -102,6 +102,13 @@ DeviceProfile read_device(const JsonReader& reader) {
     for (const std::string& stack : stacks()) {
       const auto time = launch->find(stack);
       if (time) device.host_launch[stack] = read_sourced(*time, read_seconds);
+    }
+  }
+  if (const auto workspaces = reader.find("workspaces")) {
+    workspaces->only_keys(stacks());
+    for (const std::string& stack : stacks()) {
+      const auto bytes = workspaces->find(stack);
+      if (bytes) device.workspaces[stack] = read_sourced(*bytes, read_bytes);
     }
   }
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);

@@ -99,6 +99,8 @@ struct DeviceProfile {
   Sourced<Seconds> kernel_launch;  // from the end of one kernel to the start of the next
   // What the host takes to issue a task, by who does it ("eager"): Plan::issued_by.
   std::map<std::string, Sourced<Seconds>> host_launch = {};
+  // Of device memory that a stack's libraries take as room to work in (cuBLAS), by the same names.
+  std::map<std::string, Sourced<Bytes>> workspaces = {};
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;

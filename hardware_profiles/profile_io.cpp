@@ -203,6 +203,9 @@ Json device_json(const DeviceProfile& device) {
   for (const auto& [stack, time] : device.host_launch) {
     json["host_launch"][stack] = number_json(time);
   }
+  for (const auto& [stack, bytes] : device.workspaces) {
+    json["workspaces"][stack] = number_json(bytes);
+  }
   if (device.sms) json["sms"] = number_json(*device.sms);
   if (device.matrix_unit) json["matrix_unit"] = number_json(*device.matrix_unit);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);

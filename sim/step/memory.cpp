@@ -189,7 +189,7 @@ std::string running_at(SimTime time, const Plan& plan, const Program& program,
 }
 
 std::vector<PeakBuffer> alive_at(std::int64_t moment, const Plan& plan, const Program& program,
-                                 const std::vector<BufferLifetime>& lifetimes) {
+                                 const std::vector<BufferLifetime>& lifetimes, Bytes workspaces) {
   std::map<std::pair<std::int32_t, BufferCategory>, PeakBuffer> alive;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     if (lifetimes[i].begin > moment || lifetimes[i].end <= moment) continue;
@@ -200,6 +200,9 @@ std::vector<PeakBuffer> alive_at(std::int64_t moment, const Plan& plan, const Pr
     together.bytes += buffer.bytes;
   }
   std::vector<PeakBuffer> result;
+  if (workspaces > Bytes(0)) {
+    result.push_back({"workspaces of libraries", BufferCategory::temporaries, 1, workspaces});
+  }
   for (auto& [key, together] : alive) {
     together.name = plan.names[static_cast<std::size_t>(key.first)];
     together.category = key.second;
@@ -217,7 +220,7 @@ std::vector<BufferLifetime> lifetimes_of(const Program& program) {
   return lifetimes_at(program, moments_of(program));
 }
 
-void replay_memory(const Plan& plan, const Program& program, bool keep_curve,
+void replay_memory(const Plan& plan, const Program& program, Bytes workspaces, bool keep_curve,
                    ProgramResult& result) {
   const std::vector<Moments> moments = moments_of(program);
   const std::vector<SimTime> times = times_of(moments, result.tasks);
@@ -225,7 +228,8 @@ void replay_memory(const Plan& plan, const Program& program, bool keep_curve,
   const std::vector<MemoryChange> changes = changes_of(program, lifetimes);
   MemorySample now;
   std::int64_t fullest = 0;
-  Bytes total{0};
+  now.by_category[static_cast<std::size_t>(BufferCategory::temporaries)] = workspaces;
+  Bytes total = workspaces;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     now.by_category[static_cast<std::size_t>(changes[i].category)] += changes[i].bytes;
     total += changes[i].bytes;
@@ -239,7 +243,7 @@ void replay_memory(const Plan& plan, const Program& program, bool keep_curve,
     result.peak_by_category = now.by_category;
   }
   result.peak_task = running_at(result.peak_time, plan, program, result.tasks);
-  result.peak_buffers = alive_at(fullest, plan, program, lifetimes);
+  result.peak_buffers = alive_at(fullest, plan, program, lifetimes, workspaces);
 }
 
 }  // namespace shardsim

@@ -133,6 +133,11 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
   return notes;
 }
 
+Bytes workspaces_of(const Plan& plan, const DeviceProfile& device) {
+  const auto found = device.workspaces.find(plan.issued_by);
+  return found == device.workspaces.end() ? Bytes(0) : found->second.value;
+}
+
 // Where tasks are issued until the step is nearly over, devices wait for their host.
 void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
                Result& result) {
@@ -181,7 +186,8 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
   std::vector<std::int64_t> devices;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
     ProgramResult& program = result.programs[p];
-    replay_memory(plan, plan.programs[p], options.keep_timeline, program);
+    replay_memory(plan, plan.programs[p], workspaces_of(plan, device), options.keep_timeline,
+                  program);
     peaks.push_back(static_cast<double>(program.peak.count()));
     devices.push_back(program.devices);
   }

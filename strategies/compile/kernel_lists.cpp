@@ -276,8 +276,9 @@ KernelChoice kernel_choice(const Json& kernels) {
     }
   }
   const std::string loss = said.value("loss", "plain");
-  choice.loss_in_place = loss != "plain";
+  choice.loss_in_place = loss == "parallel" || loss == "fused";
   choice.fused_loss = loss == "fused";
+  choice.compiled_loss = loss == "compiled";
   if (choice.stack == transformer_engine) choice.fused_softmax = choice.fused_dropout = true;
   if (choice.stack == "compiled" || choice.stack == "xla") choice.fused_dropout = true;
   return choice;

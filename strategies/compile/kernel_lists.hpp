@@ -32,7 +32,8 @@ struct KernelChoice {
   bool joint_projections = false;  // queries, keys and values are one product
   bool casting_routers = false;    // read what they are given in its own type
   bool loss_in_place = false;
-  bool fused_loss = false;  // its last two sums over a split vocabulary are one call
+  bool fused_loss = false;     // its last two sums over a split vocabulary are one call
+  bool compiled_loss = false;  // one kernel from the logits, and one back
 };
 
 // Names for "fused" in a strategy's "kernels".

@@ -22,6 +22,7 @@ class ResultPlaces {
         if (choice_.casting_routers) cast_in_routers(pass->body);
         if (choice_.fused_loss) join_loss_sums(pass->body);
         if (choice_.loss_in_place) place_loss(pass->body);
+        if (choice_.compiled_loss) compile_loss(pass->body);
         if (choice_.attention == "unfused") keep_scores(pass->body, block);
       }
     }
@@ -120,12 +121,36 @@ class ResultPlaces {
         const ValueId probabilities = item.results.front();
         Value& logits = value(item.operands.front());
         if (logits.dtype != DType::f32 || logits.persistent) continue;
+        // torch.compile makes the functions that --cross-entropy-loss-fusion has it compile
+        // functional: their exponentials are a tensor of their own.
+        if (choice_.fused_loss) continue;
         value(probabilities).storage = item.operands.front();
         logits.category = value(probabilities).category;
       } else if (is_kernel(item, "nll_loss_backward")) {
         value(item.results.front()).bytes = Bytes(0);
       } else if (is_kernel(item, "log_softmax_backward")) {
         value(item.results.front()).storage = item.operands.back();  // the probabilities
+      }
+    }
+  }
+
+  // A split vocabulary's sums are calls between kernels: there the loss stays as it is.
+  void compile_loss(std::vector<Item>& body) {
+    for (Item& item : body) {
+      if (is_kernel(item, "log_softmax") && item.operands.size() == 1) {
+        const Item* const cast = maker_of(body, item.operands.front());
+        ValueId logits = item.operands.front();
+        if (cast != nullptr && is_kernel(*cast, "cast")) {
+          value(logits).storage = cast->operands.front();
+          logits = cast->operands.front();
+        }
+        if (value(logits).storage != no_value || value(logits).persistent) continue;
+        value(logits).category = value(item.results.front()).category;
+        value(item.results.front()).storage = logits;
+        in_one_kernel_ = true;
+      } else if (in_one_kernel_ && (is_kernel(item, "nll_loss_backward") ||
+                                    is_kernel(item, "log_softmax_backward"))) {
+        value(item.results.front()).bytes = Bytes(0);
       }
     }
   }
@@ -184,6 +209,7 @@ class ResultPlaces {
 
   SpmdStep& step_;
   const KernelChoice& choice_;
+  bool in_one_kernel_ = false;  // the loss
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 //   "qkv" in fused   queries, keys and values are one product's result, of which the values stay
 //                    with attention: all of it does
 //   "router" in fused    a router casts what it reads to fp32 within its product
-//   "fused" loss      as "parallel", in one call less
+//   "fused" loss      as "parallel", in one call less and with a second copy in fp32
 //   "parallel" loss  logits in fp32 become probabilities, and these the gradient, in place
+//   "compiled" loss  logits are kept in their own type, and nothing is there in fp32 (Inductor: a
+//                    row's maximum and sum of exponentials are kept, which are left out here)
 //   unfused          attention keeps its probabilities in place of their logarithmic sums
 #pragma once
 

@@ -71,7 +71,9 @@ void read_kernels(const JsonReader& strategy, Strategy& options) {
                       "gradient_accumulation_fusion", "bias_gelu_fusion", "softmax_in_fp32",
                       "deterministic"});
   if (const auto base = kernels->find("base")) (void)base->choice(stacks());
-  if (const auto loss = kernels->find("loss")) (void)loss->choice({"plain", "parallel", "fused"});
+  if (const auto loss = kernels->find("loss")) {
+    (void)loss->choice({"plain", "parallel", "fused", "compiled"});
+  }
   std::string unmodelled;
   const auto add = [&](const std::string& what) {
     unmodelled += (unmodelled.empty() ? "" : ", ") + what;

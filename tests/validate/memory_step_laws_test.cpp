@@ -68,7 +68,7 @@ TEST_CASE("a replay finds the peak that a look at every moment does, and the sim
     RC_ASSERT(measured.peak == peak);
     ProgramResult simulated;
     simulated.tasks = step.times;
-    replay_memory(step.plan, step.plan.programs[0], /*keep_curve=*/false, simulated);
+    replay_memory(step.plan, step.plan.programs[0], Bytes(0), /*keep_curve=*/false, simulated);
     RC_ASSERT(measured.peak == simulated.peak);
     RC_ASSERT(measured.by_category == simulated.peak_by_category);
   });
