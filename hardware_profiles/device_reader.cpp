@@ -72,8 +72,8 @@ PowerProfile read_power_profile(const JsonReader& reader) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "workspaces", "sms", "matrix_unit", "host_link", "kernels", "power",
-                    "power_limit"});
+                    "host_launch", "workspaces", "sms", "matrix_unit", "host_link", "host_memory",
+                    "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);
@@ -116,6 +116,11 @@ DeviceProfile read_device(const JsonReader& reader) {
     device.matrix_unit = read_sourced(*unit, read_count);
   }
   if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
+  if (const auto memory = reader.find("host_memory")) {
+    memory->only_keys({"bandwidth", "efficiency"});
+    device.host_memory = {read_sourced(memory->at("bandwidth"), read_bandwidth),
+                          read_sourced(memory->at("efficiency"), read_fraction)};
+  }
   if (const auto kernels = reader.find("kernels")) device.kernels = load_kernel_data(*kernels);
   if (const auto power = reader.find("power")) device.power = read_power_profile(*power);
   if (const auto limit = reader.find("power_limit")) {

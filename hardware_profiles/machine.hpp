@@ -73,6 +73,13 @@ struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
   std::optional<Sourced<bool>> full_duplex = {};
 };
 
+// Of a host: all its memory controllers, which its devices share, and what work that streams
+// through memory reaches of them.
+struct HostMemoryProfile {
+  Sourced<Bandwidth> bandwidth;
+  Sourced<double> efficiency;
+};
+
 // What a device draws: `idle`; an energy of every operation, at the clock that it sustains at
 // `limit` with products alone; and a power while memory bounds it, which is about the same for
 // copies, norms and softmax, near the bandwidth or far from it (sim/step/sustained_clock.hpp).
@@ -107,10 +114,11 @@ struct DeviceProfile {
   // Rows and columns of a TPU's multipliers (MXU): an operand of [k, n] is laid out on them in
   // squares, of which parts stay idle where k or n are no multiples; none: nothing is lost so.
   std::optional<Sourced<std::int64_t>> matrix_unit = {};
-  std::optional<HostLinkProfile> host_link = {};   // none: not known
-  std::optional<KernelData> kernels = {};          // none: the efficiencies alone
-  std::optional<PowerProfile> power = {};          // none: the clock is that of the efficiencies
-  std::optional<Sourced<Power>> power_limit = {};  // none: that of `power`
+  std::optional<HostLinkProfile> host_link = {};      // none: not known
+  std::optional<HostMemoryProfile> host_memory = {};  // none: the same
+  std::optional<KernelData> kernels = {};             // none: the efficiencies alone
+  std::optional<PowerProfile> power = {};             // none: the clock is that of the efficiencies
+  std::optional<Sourced<Power>> power_limit = {};     // none: that of `power`
 };
 
 // How the devices of a node are joined.

@@ -209,6 +209,10 @@ Json device_json(const DeviceProfile& device) {
   if (device.sms) json["sms"] = number_json(*device.sms);
   if (device.matrix_unit) json["matrix_unit"] = number_json(*device.matrix_unit);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
+  if (device.host_memory) {
+    json["host_memory"] = {{"bandwidth", number_json(device.host_memory->bandwidth)},
+                           {"efficiency", number_json(device.host_memory->efficiency)}};
+  }
   if (device.kernels) json["kernels"] = device.kernels->name;
   if (device.power) json["power"] = power_json(*device.power);
   if (device.power_limit) json["power_limit"] = number_json(*device.power_limit);

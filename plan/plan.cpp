@@ -72,8 +72,8 @@ std::string_view name_of(BufferCategory category) {
 }
 
 std::string_view name_of(KernelClass kernel_class) {
-  static constexpr std::array<std::string_view, 4> names{"matmul", "attention",
-                                                         "attention-backward", "memory"};
+  static constexpr std::array<std::string_view, 5> names{"matmul", "attention",
+                                                         "attention-backward", "memory", "host"};
   return names.at(static_cast<std::size_t>(kernel_class));
 }
 

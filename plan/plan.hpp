@@ -64,8 +64,9 @@ enum class TaskKind : std::uint8_t { kernel, collective, transfer, to_host, from
 }
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, optimizer };
 
-// What bounds a kernel: the simulator applies the profile's efficiency for the class.
-enum class KernelClass : std::uint8_t { matmul, attention, attention_backward, memory };
+// What bounds a kernel: the simulator applies the profile's efficiency for the class. `host`: it
+// runs on the host's processors, and its bytes go through the host's memory.
+enum class KernelClass : std::uint8_t { matmul, attention, attention_backward, memory, host };
 
 // `batch` products of [m, k] x [k, n]. Of attention that of queries and keys: `batch` heads of all
 // sequences, m queries, n keys, k numbers in each.
@@ -182,6 +183,7 @@ struct Buffer {
   std::int32_t name = 0;  // index into Plan::names
   std::int32_t layer = -1;
   BufferCategory category = BufferCategory::temporaries;
+  bool on_host = false;  // in the host's memory, not the device's
   Bytes bytes{0};
   TaskId allocated_by = before_the_step;
   std::uint32_t first_free = 0;  // range of Program::frees: tasks after all of which it dies;

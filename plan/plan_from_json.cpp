@@ -137,7 +137,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
 Kernel read_kernel(const JsonReader& json) {
   json.only_keys({"op", "class", "dtype", "flops", "bytes", "product", "aligned", "implementation",
                   "launches"});
-  Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::memory),
+  Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::host),
                 read_dtype(json.at("dtype")), read_flops(json.at("flops")),
                 read_bytes(json.at("bytes"))};
   if (const auto product = json.find("product")) {
@@ -203,6 +203,7 @@ void read_buffer(const JsonReader& json, const NameIndex& names, Program& progra
   buffer.name = read_name(json.at("name"), names);
   buffer.layer = read_int32(json.at("layer"), -1);
   buffer.category = read_enum(json.at("category"), BufferCategory::inputs);
+  if (const auto on_host = json.find("on_host")) buffer.on_host = on_host->boolean();
   buffer.bytes = read_bytes(json.at("bytes"));
   const JsonReader allocated_by = json.at("allocated_by");
   if (!allocated_by.is_null()) {

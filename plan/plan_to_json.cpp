@@ -81,6 +81,7 @@ Json buffer_to_json(const Plan& plan, const Program& program, const Buffer& buff
   json["name"] = plan.names.at(static_cast<std::size_t>(buffer.name));
   json["layer"] = buffer.layer;
   json["category"] = name_of(buffer.category);
+  if (buffer.on_host) json["on_host"] = true;
   json["bytes"] = buffer.bytes.count();
   json["allocated_by"] =
       buffer.allocated_by == before_the_step ? Json(nullptr) : Json(buffer.allocated_by);

@@ -33,12 +33,33 @@ void read_offload(const JsonReader& strategy, Strategy& options) {
   const auto offload = strategy.is_object() ? strategy.find("offload") : std::nullopt;
   if (!offload || offload->is_null()) return;
   offload->only_keys({"optimizer", "parameters", "activations"});
-  for (const char* key : {"optimizer", "parameters"}) {
+  const auto on_host = [&](const char* key) {
     const auto given = offload->find(key);
-    if (!given || given->is_null()) continue;
+    if (!given || given->is_null()) return false;
     (void)given->choice({"cpu"});
-    given->fail(
-        "what is kept on the host is activations; others are not supported by this version");
+    return true;
+  };
+  if (on_host("parameters")) {
+    offload->at("parameters")
+        .fail(
+            "what is kept on the host is activations and the optimizer; parameters are not "
+            "supported by this version");
+  }
+  if (on_host("optimizer")) {
+    const std::optional<GradientBuffer>& buffer = options.runtime.reductions.buffer;
+    const bool in_parts = buffer && options.runtime.flat_optimizer &&
+                          (buffer->kept == BufferKept::shards || buffer->kept == BufferKept::room);
+    if (!in_parts) {
+      offload->at("optimizer")
+          .fail("the optimizer is kept on the host by \"deepspeed\" with \"zero_stage\" 2 or 3");
+    }
+    if (options.sequence_parallel || options.runtime.counts_tokens) {
+      offload->at("optimizer")
+          .fail(
+              "beside \"sequence_parallel\" and \"loss_per_token\" is not supported by this "
+              "version: they change gradients behind their reduction");
+    }
+    options.runtime.optimizer_on_host = true;
   }
   if (const auto activations = offload->find("activations")) {
     options.runtime.activations_on_host = read_activations_on_host(*activations);
@@ -47,10 +68,16 @@ void read_offload(const JsonReader& strategy, Strategy& options) {
 
 Json offload_to_json(const Runtime& runtime) {
   const ActivationsOnHost& rule = runtime.activations_on_host;
-  if (!rule.modules.empty()) return {{"activations", {{"modules", rule.modules}}}};
-  if (rule.layers == 0) return nullptr;
-  if (rule.layers == all_layers) return {{"activations", "cpu"}};
-  return {{"activations", {{"layers", rule.layers}}}};
+  Json json;
+  if (runtime.optimizer_on_host) json["optimizer"] = "cpu";
+  if (!rule.modules.empty()) {
+    json["activations"] = {{"modules", rule.modules}};
+  } else if (rule.layers == all_layers) {
+    json["activations"] = "cpu";
+  } else if (rule.layers > 0) {
+    json["activations"] = {{"layers", rule.layers}};
+  }
+  return json;
 }
 
 }  // namespace shardsim

@@ -6,7 +6,9 @@
 //   activations  "cpu": of all layers; {"layers": n}: of     on the device, but for those that
 //                the first n; {"modules": [...]}: what        "rematerialization" sends there
 //                these read ("core_attn", "mlp", ...)
-//   optimizer, parameters   "cpu": not supported by this version
+//   optimizer    "cpu": of DeepSpeed's ZeRO 2    on the device
+//                and 3: state, gradients and work
+//   parameters   "cpu": not supported by this version
 #pragma once
 
 #include "base/json_reader.hpp"

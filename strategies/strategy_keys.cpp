@@ -199,10 +199,11 @@ const std::vector<StrategyKey> key_table = {
      /*of_recipes_alone=*/true},
     {"offload",
      {},
-     R"({"activations": "cpu"}, {"activations": {"layers": 20}}, ...)",
+     R"({"activations": "cpu"}, {"activations": {"layers": 20}}, {"optimizer": "cpu"}, ...)",
      "none",
      "activations of layers that lie on the host from forward to backward: of all, of the first so "
-     "many, or what {\"modules\": [\"core_attn\", ...]} read",
+     "many, or what {\"modules\": [\"core_attn\", ...]} read; the optimizer's state and work, of "
+     "deepspeed's ZeRO 2 and 3",
      /*of_recipes_alone=*/true},
     {"saved_inputs",
      {"gathered", "sharded"},

@@ -154,6 +154,9 @@ Figures figures_of(const Prediction& prediction) {
   add_memory(figures, result);
   add_bubble(figures, compiled.plan, result);
   figures.not_counted = not_counted(machine.profile, figures.peak);
+  for (const ProgramResult& program : result.programs) {
+    figures.on_host = std::max(figures.on_host, program.on_host);
+  }
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
   }

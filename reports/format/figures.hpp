@@ -91,6 +91,7 @@ struct Figures {
   Bytes peak{0};
   bool fits = false;
   NotCounted not_counted;       // that must fit beside the peak
+  Bytes on_host{0};             // of a device, in the memory of its host
   CategoryBytes by_category{};  // at the peak
   SimTime peak_time{0};
   std::string peak_task;

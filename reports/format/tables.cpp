@@ -302,6 +302,8 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
                               "average",
                               duration(*figures.bubble).text,
                               format_percent(figures.share(*figures.bubble))));
+    const std::string binding = binding_stage(figures);
+    if (!binding.empty()) lines.emplace_back("stages", binding);
   }
   if (!figures.communication_rows.empty()) {
     lines.emplace_back(
@@ -320,6 +322,9 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
                        fmt::format("{} per device", bytes(figures.padding_per_device).text));
   }
   lines.emplace_back("memory", memory_verdict(figures));
+  if (figures.on_host.count() > 0) {
+    lines.emplace_back("host memory", fmt::format("{} per device", bytes(figures.on_host).text));
+  }
   return lines;
 }
 

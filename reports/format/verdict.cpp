@@ -143,6 +143,17 @@ std::string exposure(const std::vector<Figures>& all, const std::vector<std::siz
   return text;
 }
 
+// "; of a stages 3, 7 bind, idle 122.08 ms; ..."
+std::string binding_of(const std::vector<Figures>& all, const std::vector<std::size_t>& order) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 2); ++i) {
+    const Figures& figures = all[order[i]];
+    const std::string binding = binding_stage(figures);
+    if (!binding.empty()) text += fmt::format("; of {} {}", figures.name, binding);
+  }
+  return text;
+}
+
 // "; dp would take 0.900 s but does not fit": a shorter step is no use when memory runs out.
 std::string shorter_but_too_large(const std::vector<Figures>& all, const Figures& best,
                                   const Measure& measure) {
@@ -193,6 +204,19 @@ std::string beyond_the_known(const std::vector<Figures>& all,
 
 }  // namespace
 
+std::string binding_stage(const Figures& figures) {
+  if (!figures.bubble) return {};
+  const auto by_idle = [](const ClassFigures& a, const ClassFigures& b) { return a.idle < b.idle; };
+  const auto [binds, waits] =
+      std::minmax_element(figures.classes.begin(), figures.classes.end(), by_idle);
+  constexpr double noted = 0.01;
+  if (figures.share(waits->idle - binds->idle) < noted) return {};
+  const bool are_several = binds->name.find(',') != std::string::npos;
+  return fmt::format("{} {}, idle {}; the longest wait, {}, is that of {}", binds->name,
+                     are_several ? "bind" : "binds", format_seconds(to_seconds(binds->idle)),
+                     format_seconds(to_seconds(waits->idle)), waits->name);
+}
+
 std::string memory_verdict(const Figures& figures) {
   if (figures.fits_narrowly()) {
     return fmt::format("fits narrowly: {} of {}; {} to {} more are not counted: {}",
@@ -216,7 +240,8 @@ Choice choose(const std::vector<Figures>& all) {
   std::vector<int> ties = ties_of(all, order, measure);
   std::string why = (ties.empty() ? against_the_second(all, order, measure)
                                   : tie_text(all, order, ties, measure)) +
-                    exposure(all, order) + shorter_but_too_large(all, all[order[0]], measure) +
+                    exposure(all, order) + binding_of(all, order) +
+                    shorter_but_too_large(all, all[order[0]], measure) +
                     beyond_the_known(all, order) + measure.remark();
   return {.best = static_cast<int>(order[0]), .ties = std::move(ties), .why = std::move(why)};
 }

@@ -16,6 +16,10 @@ namespace shardsim {
 //  89.8 GiB optimizer, 15.0 GiB parameters" (the categories at the peak, largest first).
 [[nodiscard]] std::string memory_verdict(const Figures& figures);
 
+// "stages 3, 7 bind, idle 122.08 ms; the longest wait, 326.81 ms, is that of stages 2, 6"; empty
+// but for pipelines, and where no stage is idle longer than another by a hundredth of the step.
+[[nodiscard]] std::string binding_stage(const Figures& figures);
+
 // Of those that fit the shortest step; among equals the smaller peak, then the first listed. Where
 // steps do different work, the shortest time for a token (an image), which is said; where some have
 // tokens and some have none, the shortest step nevertheless. Where others are within the known

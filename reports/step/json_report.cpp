@@ -51,7 +51,7 @@ Json stages(const Figures& figures) {
 }
 
 Json memory(const Figures& figures) {
-  return {
+  Json json = {
       {"capacity_bytes", figures.capacity.count()},
       {"peak_bytes", figures.peak.count()},
       {"fits", figures.fits},
@@ -60,6 +60,8 @@ Json memory(const Figures& figures) {
       {"per_device_class", device_classes(figures)},
       {"peak_at_s", seconds(figures.peak_time)},
       {"peak_task", figures.peak_task}};
+  if (figures.on_host.count() > 0) json["host_bytes"] = figures.on_host.count();
+  return json;
 }
 
 // Bins of a step that make one of a report, which has no more than default_bins where they divide.

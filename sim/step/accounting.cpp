@@ -186,6 +186,7 @@ class Accountant {
           plan_.programs[p].tasks[id - static_cast<std::size_t>(lowered_.first_task[p])];
       Sweep& at = sweeps[p];
       at.advance(change.starts ? trace_.start[id] : trace_.end[id], rows_, result_.programs[p]);
+      if (is_on_host(task)) continue;
       const bool kernel = task.kind == TaskKind::kernel;
       if (kernel && change.starts) at.begin_kernel(change.task, task.stream);
       if (kernel && !change.starts) {
@@ -198,6 +199,12 @@ class Accountant {
     for (std::size_t p = 0; p < sweeps.size(); ++p) {
       sweeps[p].advance(result_.step_time, rows_, result_.programs[p]);
     }
+  }
+
+  // The device is idle meanwhile.
+  [[nodiscard]] bool is_on_host(const Task& task) const {
+    return task.kind == TaskKind::kernel &&
+           plan_.kernels[static_cast<std::size_t>(task.work)].kernel_class == KernelClass::host;
   }
 
   [[nodiscard]] SimTime alone(std::size_t task) const {

@@ -35,6 +35,7 @@ const EfficiencySurfaces& surfaces_of(const DeviceProfile& device, KernelClass k
     case KernelClass::attention_backward:
       return device.attention_backward_surfaces;
     case KernelClass::memory:
+    case KernelClass::host:
       break;
   }
   assert(false);

@@ -126,16 +126,22 @@ struct MemoryChange {
 
 std::vector<MemoryChange> changes_of(const Program& program,
                                      const std::vector<BufferLifetime>& lifetimes) {
-  std::vector<MemoryChange> changes;
-  changes.reserve(2 * lifetimes.size());
-  for (std::size_t i = 0; i < lifetimes.size(); ++i) {
-    const Buffer& buffer = program.buffers[i];
-    changes.push_back({lifetimes[i].begin, buffer.category, buffer.bytes});
-    if (lifetimes[i].end == BufferLifetime::beyond_the_step) continue;
-    changes.push_back({lifetimes[i].end, buffer.category, Bytes(0) - buffer.bytes});
-  }
-  std::sort(changes.begin(), changes.end(),
-            [](const MemoryChange& a, const MemoryChange& b) { return a.moment < b.moment; });
+  // Moments are few and dense: one pass counts what changes at each, the next puts it there.
+  std::vector<std::size_t> place(program.tasks.size() + 2, 0);
+  const auto for_each_change = [&](const auto& visit) {
+    for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+      const Buffer& buffer = program.buffers[i];
+      if (buffer.on_host) continue;
+      visit(MemoryChange{lifetimes[i].begin, buffer.category, buffer.bytes});
+      if (lifetimes[i].end == BufferLifetime::beyond_the_step) continue;
+      visit(MemoryChange{lifetimes[i].end, buffer.category, Bytes(0) - buffer.bytes});
+    }
+  };
+  for_each_change([&](const MemoryChange& change) { ++place[at(change.moment) + 1]; });
+  for (std::size_t moment = 1; moment < place.size(); ++moment) place[moment] += place[moment - 1];
+  std::vector<MemoryChange> changes(place.back());
+  for_each_change(
+      [&](const MemoryChange& change) { changes[place[at(change.moment)]++] = change; });
   return changes;
 }
 
@@ -194,6 +200,7 @@ std::vector<PeakBuffer> alive_at(std::int64_t moment, const Plan& plan, const Pr
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     if (lifetimes[i].begin > moment || lifetimes[i].end <= moment) continue;
     const Buffer& buffer = program.buffers[i];
+    if (buffer.on_host) continue;
     auto [found, is_new] = alive.try_emplace({buffer.name, buffer.category});
     PeakBuffer& together = found->second;
     together.count = is_new ? 1 : together.count + 1;
@@ -241,6 +248,9 @@ void replay_memory(const Plan& plan, const Program& program, Bytes workspaces, b
     result.peak = total;
     result.peak_time = now.time;
     result.peak_by_category = now.by_category;
+  }
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.on_host) result.on_host += buffer.bytes;
   }
   result.peak_task = running_at(result.peak_time, plan, program, result.tasks);
   result.peak_buffers = alive_at(fullest, plan, program, lifetimes, workspaces);

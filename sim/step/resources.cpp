@@ -140,6 +140,11 @@ Work Resources::work_of(const CostBreakdown& cost) const {
 }
 
 std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
+  if (kernel.kernel_class == KernelClass::host) {
+    const Machine& machine = placement_.machine();
+    const Seconds time = host_work_cost(machine.profile, machine.devices, kernel.bytes);
+    return add(work_of(time, time));
+  }
   const KernelCost cost =
       at_clock(kernel_cost(placement_.machine().profile.device, kernel), clocks_[program]);
   Work work = work_of(cost.launch, cost.total());

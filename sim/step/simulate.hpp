@@ -81,6 +81,7 @@ struct ProgramResult {
   std::string peak_task;  // the kernel that ran at the peak, else the task that started then
   std::array<Bytes, buffer_categories> peak_by_category{};  // at the peak
   std::vector<PeakBuffer> peak_buffers;                     // largest first
+  Bytes on_host{0};  // that a device keeps in the memory of its host, all buffers of the step
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
   std::vector<LinkUsage> links;            // link_bins: by level, or the busiest of a network

@@ -68,8 +68,10 @@ void ProgramEmitter::open_host_streams() {
     }
     uses |= !values.empty();
   }
-  if (!uses) return;
-  has_host_streams_ = true;
+  has_host_streams_ = uses;
+  const bool on_host = input_.runtime.optimizer_on_host && has_backward(input_.workload);
+  if (on_host) program_.streams.emplace_back("host");
+  if (!uses && !on_host) return;
   program_.streams.insert(program_.streams.end(), {"copies to the host", "copies from the host"});
   assert(program_.streams.size() <= most_streams);
 }

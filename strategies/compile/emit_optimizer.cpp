@@ -196,9 +196,13 @@ void ProgramEmitter::take_norm() {
 void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
                             const std::vector<BufferIndex>& gradients, const AxisList& axes) {
   const std::string name(number.name);
-  const Kernel kernel{std::string(number.op), KernelClass::memory, input_.gradient_dtype, Flops(0),
-                      bytes};
-  norm_ = emit_kernel(kernel, name, gradients, {});
+  if (input_.runtime.optimizer_on_host) {
+    norm_ = emit_on_host(number.op, bytes, name, gradients, {});
+  } else {
+    const Kernel kernel{std::string(number.op), KernelClass::memory, input_.gradient_dtype,
+                        Flops(0), bytes};
+    norm_ = emit_kernel(kernel, name, gradients, {});
+  }
   if (axes.empty()) return;
   const Bytes scalar = size_of(number.dtype);
   Collective sum{CollectiveKind::all_reduce, axes, {}, {}, number.dtype, scalar, {{name, scalar}},
@@ -227,6 +231,15 @@ void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
   const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
   const TensorId first = bucket.bucket.parameters.front().tensors.front();
   const Value& parameter = buffers_.value(input_.step.parameters.at(first).stored);
+  if (input_.runtime.optimizer_on_host) {
+    update_on_host({.name = fmt::format("{} update", bucket.name),
+                    .elements = elements,
+                    .state = bucket.state.front(),
+                    .gradients = reduced(bucket),
+                    .parameters = parameters_of(bucket),
+                    .dtype = parameter.dtype});
+    return;
+  }
   Kernel update{input_.optimizer, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
   update.flops = Flops(static_cast<double>(elements) * input_.step.buffered.at(first).update_flops);
   // The state read and written, gradients read, parameters written.

@@ -204,6 +204,26 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<ValueId> on_host(const BlockInstance& instance) const;
   TaskId emit_host_copy(TaskKind kind, BufferIndex buffer, std::int32_t name);
 
+  // The optimizer on the host (emit_host_optimizer.cpp).
+  [[nodiscard]] BufferIndex open_on_host(const std::string& name, BufferCategory category,
+                                         Bytes bytes);
+  [[nodiscard]] std::size_t host_stream() const { return program_.streams.size() - 3; }
+  void open_way_to_host();
+  void open_host_gradients(OpenBucket& bucket, std::int64_t elements);
+  void add_on_host(OpenBucket& bucket, BufferIndex reduced, std::int64_t elements);
+  struct HostUpdate {  // of so many numbers
+    std::string name = {};
+    std::int64_t elements = 0;
+    BufferIndex state = no_buffer;
+    std::vector<BufferIndex> gradients = {};
+    std::vector<BufferIndex> parameters = {};  // on the device
+    DType dtype = DType::bf16;                 // of these
+  };
+  void update_on_host(const HostUpdate& update);
+  TaskId emit_on_host(std::string_view op, Bytes bytes, const std::string& name,
+                      const std::vector<BufferIndex>& read,
+                      const std::vector<BufferIndex>& written);
+
   void open_flat_parameters();
   void run_modules(std::size_t segment, std::size_t item);
   void fetch(const std::vector<std::size_t>& parameters, const std::string& name);

@@ -48,6 +48,7 @@ void ProgramEmitter::open_update_groups(std::int16_t stage) {
     group.state =
         open_buffer("optimizer state of a group", BufferCategory::optimizer, Bytes(bytes));
     buffers_[group.state].persistent = true;
+    buffers_[group.state].buffer.on_host = input_.runtime.optimizer_on_host;
   }
 }
 
@@ -95,11 +96,14 @@ void ProgramEmitter::take_norms_of_groups() {
     if (axis.size > 1) axes.push_back(axis);
   }
   for (const UpdateGroup& group : update_groups_) {
-    const Bytes bytes = group.elements * size_of(input_.gradient_dtype);
+    // On the host gradients are in fp32, and so is their norm.
+    const bool on_host = input_.runtime.optimizer_on_host;
+    const DType gradient = on_host ? DType::f32 : input_.gradient_dtype;
     if (input_.clips) {
-      sum_up({"l2_norm", "gradient norm",
-              "the norm of a group's gradients, by which they are clipped", DType::f64},
-             bytes, gradients_of(group), axes);
+      sum_up(
+          {"l2_norm", "gradient norm", "the norm of a group's gradients, by which they are clipped",
+           on_host ? DType::f32 : DType::f64},
+          group.elements * size_of(gradient), gradients_of(group), axes);
     }
   }
 }
@@ -108,6 +112,16 @@ void ProgramEmitter::update_group(const UpdateGroup& group, std::size_t number) 
   set_phase(Phase::optimizer);
   const std::string name = fmt::format("group {}", number);
   const Bytes wide = group.elements * size_of(DType::f32);
+  if (input_.runtime.optimizer_on_host) {
+    HostUpdate update{.name = name + " update",
+                      .elements = group.elements,
+                      .state = group.state,
+                      .gradients = gradients_of(group)};
+    for (const std::size_t p : group.parameters) update.parameters.push_back(flat_[p].stored);
+    update.dtype = buffers_.value(flat_[group.parameters.front()].value).dtype;
+    update_on_host(update);
+    return;
+  }
   std::vector<BufferIndex> gradients = gradients_of(group);
   if (input_.gradient_dtype != DType::f32) {
     const BufferIndex cast = open_buffer(name + " gradients", BufferCategory::temporaries, wide);

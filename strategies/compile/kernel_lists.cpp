@@ -275,7 +275,7 @@ KernelChoice kernel_choice(const Json& kernels) {
       if (name == "router") choice.casting_routers = true;
     }
   }
-  const std::string loss = said.value("loss", "plain");
+  const std::string loss = said.value("loss", choice.stack == "compiled" ? "compiled" : "plain");
   choice.loss_in_place = loss == "parallel" || loss == "fused";
   choice.fused_loss = loss == "fused";
   choice.compiled_loss = loss == "compiled";

@@ -50,9 +50,17 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   }
 }
 
+// torch.compile is of each layer by itself (torchtitan of 2024-12, parallelize_llama.py,
+// apply_compile); later ones have "loss" among compile.components.
+void leave_loss_eager(Json& kernels) {
+  if (kernels == "compiled") kernels = Json{{"base", "compiled"}};
+  if (kernels.is_object() && !kernels.contains("loss")) kernels["loss"] = "plain";
+}
+
 void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                       Strategy& options) {
   begin_sharded(strategy, mesh, roles, options);
+  leave_loss_eager(*options.kernels);
   options.context = {.method = ContextMethod::gather, .keeps_gathered = true};
   options.sequence_parallel = options.splits_model;
   options.loss_parallel = true;

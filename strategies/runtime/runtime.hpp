@@ -218,10 +218,11 @@ struct Runtime {
   RepeatForward repeats = RepeatForward::first;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
-  bool clips = false;            // the norm of all gradients is computed
-  bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number
-  bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
-  bool averages_loss = false;    // over the devices (scalar_sums.hpp)
+  bool optimizer_on_host = false;  // of a flat optimizer: its state and gradients, and its work
+  bool clips = false;              // the norm of all gradients is computed
+  bool counts_tokens = false;      // of all devices; gradients are sums, scaled by their number
+  bool checks_overflow = false;    // one byte of all devices says whether a gradient is not finite
+  bool averages_loss = false;      // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
 

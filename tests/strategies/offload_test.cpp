@@ -1,4 +1,4 @@
-// Activations that lie on the host between forward and backward.
+// Activations that lie on the host between forward and backward, and an optimizer there.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -94,6 +94,28 @@ TEST_CASE("a device holds what two layers wait to send, and what two need back")
   const Plan kept = plan_of(R"({"name": "fsdp"})");
   const Plan sent = plan_of(R"({"name": "fsdp", "offload": {"activations": "cpu"}})");
   CHECK(most(sent) * 10 < most(kept));  // of 32 layers
+}
+
+TEST_CASE("an optimizer on the host takes gradients in parts and gives parameters back") {
+  // 8,030,261,248 parameters; 8 divides every tensor. Bytes of each on the host: gradients 2 as
+  // they come and 4 in fp32, master and moments 12.
+  constexpr std::int64_t part = 8'030'261'248 / 8;
+  const Plan plan =
+      plan_of(R"({"name": "deepspeed", "zero_stage": 3, "offload": {"optimizer": "cpu"}})");
+  const Program& program = plan.programs.front();
+  std::map<TaskKind, std::int64_t> copied;
+  for (const Task& task : program.tasks) {
+    if (!is_host_copy(task.kind)) continue;
+    copied[task.kind] += plan.kernels[static_cast<std::size_t>(task.work)].bytes.count();
+  }
+  CHECK(copied[TaskKind::to_host] == 2 * part);
+  CHECK(copied[TaskKind::from_host] == 2 * part);
+  std::int64_t on_host = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.on_host) on_host += buffer.bytes.count();
+    CHECK((buffer.on_host || buffer.category != BufferCategory::optimizer));
+  }
+  CHECK(on_host == (2 + 4 + 12) * part);
 }
 
 }  // namespace shardsim::offload_test
