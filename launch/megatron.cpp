@@ -271,7 +271,7 @@ void add_pipeline_facts(const Json& strategy, Facts& facts) {
   const Json pipeline = json_at(strategy, "pipeline");
   if (!pipeline.is_object()) return;
   for (const auto& [key, value] : pipeline.items()) {
-    const bool follows = key == "schedule" || key == "receives";
+    const bool follows = key == "schedule" || key == "receives" || key == "sends";
     if (follows || value.is_array() || (key == "virtual_stages" && value == 1)) continue;
     const std::string fact = fmt::format("strategy.pipeline.{}", key);
     if (!value.is_object()) facts.set(fact, value);

@@ -112,4 +112,15 @@ void ProgramEmitter::emit_gather(const OpenBucket& bucket) {
                   Stream::gathers, bucket.name + " parameters", parameters_of(bucket));
 }
 
+std::vector<BufferIndex> ProgramEmitter::parameters_of(const OpenBucket& bucket) {
+  std::vector<BufferIndex> parameters;
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      parameters.push_back(
+          buffers_.buffer_of(input_.step.parameters.at(tensor).stored, parameter.instance.ordinal));
+    }
+  }
+  return parameters;
+}
+
 }  // namespace shardsim

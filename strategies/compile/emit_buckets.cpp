@@ -220,17 +220,6 @@ std::int64_t ProgramEmitter::shards_of(const Bucket& bucket) const {
   return sharers(*input_.runtime.flat_optimizer, bucket.axes);
 }
 
-std::vector<BufferIndex> ProgramEmitter::parameters_of(const OpenBucket& bucket) {
-  std::vector<BufferIndex> parameters;
-  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
-    for (const TensorId tensor : parameter.tensors) {
-      parameters.push_back(
-          buffers_.buffer_of(input_.step.parameters.at(tensor).stored, parameter.instance.ordinal));
-    }
-  }
-  return parameters;
-}
-
 void ProgramEmitter::set_phase(Phase phase) {
   phase_ = phase;
   layer_ = -1;

@@ -186,4 +186,10 @@ std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const 
   return instances;
 }
 
+void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
+  phase_ = phase;
+  block_ = instance.block;
+  layer_ = layer_of(instance);
+}
+
 }  // namespace shardsim

@@ -236,12 +236,6 @@ std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
   return block.is_layer ? block.numbers[at(instance.ordinal)] : -1;
 }
 
-void ProgramEmitter::set_place(const BlockInstance& instance, Phase phase) {
-  phase_ = phase;
-  block_ = instance.block;
-  layer_ = layer_of(instance);
-}
-
 void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase) {
   const Segment& segment = segments[k];
   const std::int64_t i = segment.instance.ordinal;

@@ -61,7 +61,7 @@ struct ScheduleKind {
   // Stages per rank that it takes.
   std::int32_t fewest_stages;
   std::int32_t most_stages;
-  // What torchtitan takes where nothing is said (pipeline_parallel.py: 2 of a multi-stage schedule).
+  // Stages per rank where nothing is said, as torchtitan has it (pipeline_parallel.py).
   [[nodiscard]] std::int32_t usual_stages() const { return most_stages == 1 ? 1 : 2; }
   // The order alone: numbers have been checked.
   PipelineSchedule (*make)(const ScheduleRequest& request, const Place& place);
