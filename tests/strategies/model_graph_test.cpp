@@ -28,16 +28,7 @@ using namespace shardsim::test;
 namespace {
 
 // Records of models that have no op graph yet, and what of them has none.
-constexpr const char* no_stack = "convolutions and diffusion";
 const std::map<std::string, std::string> refused = {
-    {"dit-xl-2-256", no_stack},
-    {"resnet-50", no_stack},
-    {"sd-1.5-unet", no_stack},
-    {"sd-vae", no_stack},
-    {"sd3-medium", no_stack},
-    {"sd3.5-large", no_stack},
-    {"sdxl-unet", no_stack},
-    {"swin-base", no_stack},
     {"zamba2-1.2b", "a block that layers share"},
     {"zamba2-2.7b", "a block that layers share"},
 };
@@ -214,6 +205,9 @@ void check_saves(const Workload& workload) {
 WorkloadOptions options_of(const models::ModelSpec& spec, const Json& point) {
   const Json& inputs = point["inputs"];
   WorkloadOptions options{.batch = point["batch"], .sequence = {}};
+  for (const auto& [name, shape] : inputs.items()) {
+    if (spec.network && shape.size() == 4) options.side = shape[2];
+  }
   if (!models::reads_tokens(spec)) return options;
   options.sequence = inputs[inputs.contains("input_ids") ? "input_ids" : "labels"][1];
   if (spec.stacks[0].role == models::StackRole::encoder) options.target = inputs["labels"][1];

@@ -47,6 +47,8 @@ constexpr std::array table{
     FunctionTraits{F::tanh, "tanh", K::elementwise, 1, is_not, {0, 0b1}, tanh_rule},
     // 1 / (1 + exp(-x))
     FunctionTraits{F::sigmoid, "sigmoid", K::elementwise, 3, is_not, {0, 0b1}, sigmoid_rule},
+    // exp, add, log
+    FunctionTraits{F::softplus, "softplus", K::elementwise, 3, is_not, {0b1, 0}, softplus_rule},
     FunctionTraits{F::scale, "scale", K::elementwise, 1, is_linear, nothing, scale_rule},
     // c tanh(x / c)
     FunctionTraits{F::soft_cap, "soft_cap", K::elementwise, 3, is_not, {0, 0b1}, soft_cap_rule},
@@ -90,6 +92,8 @@ constexpr std::array table{
     // a norm 4, a gate 5; (x, weight, z) -> (y, rstd)
     FunctionTraits{F::gated_rms_norm, "gated_rms_norm", K::norm, 9, is_not, {0b111, 0b10},
                    gated_norm_rule},
+    // as a layer norm; of (x, weight, bias, running mean and variance)
+    FunctionTraits{F::batch_norm, "batch_norm", K::norm, 7, is_not, {0b11, 0}, batch_norm_rule},
     // q.k and p.v; (q, k, v) -> (out, logsumexp), and what is added to the scores: sinks, a bias
     FunctionTraits{F::attention, "attention", K::attention, 4, is_not, {0b1111, 0b11},
                    attention_rule},
@@ -140,6 +144,9 @@ constexpr std::array table{
     // dy y (1 - y)
     FunctionTraits{F::sigmoid_backward, "sigmoid_backward", K::elementwise, 3, is_not, nothing,
                    none},
+    // dy / (1 + exp(-x))
+    FunctionTraits{F::softplus_backward, "softplus_backward", K::elementwise, 4, is_not, nothing,
+                   none},
     // dy (1 - (y / c)^2)
     FunctionTraits{F::soft_cap_backward, "soft_cap_backward", K::elementwise, 4, is_not, nothing,
                    none},
@@ -167,6 +174,8 @@ constexpr std::array table{
                    none},
     FunctionTraits{F::gated_rms_norm_backward, "gated_rms_norm_backward", K::norm, 20, is_not,
                    nothing, none},
+    FunctionTraits{F::batch_norm_backward, "batch_norm_backward", K::norm, 12, is_not, nothing,
+                   none},
     // q.k again, dv, dp, dq, dk
     FunctionTraits{F::attention_backward, "attention_backward", K::attention, 10, is_not, nothing,
                    none},

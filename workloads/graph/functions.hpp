@@ -55,6 +55,7 @@ enum class Function : std::uint8_t {
   xielu,       // of x and two learned numbers (arXiv:2411.13010)
   tanh,
   sigmoid,
+  softplus,  // log(1 + exp(x))
   scale,     // by a number
   soft_cap,  // cap * tanh(x / cap)
   cast,
@@ -78,6 +79,7 @@ enum class Function : std::uint8_t {
   rms_norm,
   layer_norm,
   gated_rms_norm,
+  batch_norm,  // over the examples of a device
   attention,
   selective_scan,  // Mamba's
   chunked_scan,    // Mamba-2's
@@ -100,6 +102,7 @@ enum class Function : std::uint8_t {
   xielu_backward,
   tanh_backward,
   sigmoid_backward,
+  softplus_backward,
   soft_cap_backward,
   softmax_backward,
   normalize_backward,
@@ -115,6 +118,7 @@ enum class Function : std::uint8_t {
   rms_norm_backward,
   layer_norm_backward,
   gated_rms_norm_backward,
+  batch_norm_backward,
   attention_backward,
   selective_scan_backward,
   chunked_scan_backward,

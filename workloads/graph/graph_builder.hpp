@@ -166,6 +166,28 @@ class GraphBuilder {
   TensorId attention(const std::string& name, TensorId q, TensorId k, TensorId v, LabelId head_dim,
                      const std::vector<std::pair<LabelId, LabelId>>& key_labels,
                      const AttentionParts& parts);
+  // Of images [batch, channels, rows, columns] (image_ops.cpp). A tensor under dims of more labels
+  // than its own: windows around places, groups of channels.
+  struct Seen {
+    TensorId tensor = no_tensor;
+    Dims dims;
+  };
+  // nn.Conv2d: x seen as [batch, in*kernel_rows*kernel_columns, places...], a window for each place
+  // of the result; weight [out, in, kernel_rows, kernel_columns].
+  TensorId image_convolution(const std::string& name, const Seen& x, TensorId weight, Dims result,
+                             TensorId bias = no_tensor);
+  // x seen as [batch, groups*channels of one, rows, columns]: mean and deviation of each group.
+  TensorId group_norm(const std::string& name, const Seen& x, TensorId weight, TensorId bias,
+                      LabelId batch, LabelId groups);
+  // Of weight, bias, running mean and variance, over the examples that a device has: what it keeps
+  // of them, two numbers a channel, is made again.
+  TensorId batch_norm(const std::string& name, TensorId x,
+                      const std::vector<TensorId>& parameters_and_means);
+  // The largest of each window, whose labels are whole; keeps which.
+  TensorId largest(const std::string& name, const Seen& x, Dims result,
+                   std::vector<LabelId> window);
+  // x under other labels, which with its own are whole: a copy.
+  TensorId rearranged(const std::string& name, TensorId x, Dims result, std::vector<LabelId> whole);
   // A copy that lies by itself, of a view.
   TensorId copy(const std::string& name, TensorId x);
   // A mixer's (scan_ops.cpp). Each channel of x with its own taps: weight [channels, 1, taps]; silu

@@ -56,6 +56,7 @@ struct WorkloadOptions {
   DType index_dtype = DType::i64;        // of token numbers, positions and labels; JAX has int32
   std::optional<std::int64_t> target{};  // tokens that a decoder beside an encoder reads; nothing:
                                          // as many as the encoder
+  std::optional<std::int64_t> side{};    // of a network's images; nothing: the configuration's
   Place place{};                         // of these options; without a file the model's
 };
 

@@ -16,7 +16,7 @@
 namespace shardsim::models {
 
 struct Convolution {
-  std::string name;
+  std::string name{};
   std::int64_t out = 0;
   std::int64_t kernel = 3;
   std::int64_t stride = 1;

@@ -1,4 +1,4 @@
-// Attention as diffusers' class of that name has it: names of its projections, a bias of the last.
+// Attention and FeedForward as diffusers' classes of these names have them.
 #pragma once
 
 #include <string>
@@ -18,8 +18,24 @@ inline Attention diffusers_attention(const std::string& name, std::int64_t heads
   attention.v = "to_v";
   attention.o = "to_out.0";
   attention.o_bias = true;
+  attention.bidirectional = true;
   attention.cached = false;
   return attention;
+}
+
+// And its FeedForward, four times as wide.
+inline Mlp diffusers_mlp(const std::string& name, std::int64_t hidden,
+                         const std::string& activation, MlpForm form, double dropout) {
+  Mlp mlp;
+  mlp.name = name;
+  mlp.width = 4 * hidden;
+  mlp.form = form;
+  mlp.activation = activation;
+  mlp.bias = true;
+  mlp.up = "net.0.proj";
+  mlp.down = "net.2";
+  mlp.inner_dropout = dropout;
+  return mlp;
 }
 
 }  // namespace shardsim::models

@@ -40,15 +40,7 @@ Value run_block(Eager& e, const Dit& net, Value x, Context& context) {
   attention.q_bias = attention.k_bias = attention.v_bias = net.qkv_bias;
   attention.out_dropout = net.dropout;
   x = e.add(x, gated_branch(e, run(e, attention, normed, context), all));
-  Mlp mlp;
-  mlp.name = "ff";
-  mlp.width = 4 * hidden;
-  mlp.form = MlpForm::plain;
-  mlp.activation = net.activation;
-  mlp.bias = true;
-  mlp.up = "net.0.proj";
-  mlp.down = "net.2";
-  mlp.inner_dropout = net.dropout;
+  const Mlp mlp = diffusers_mlp("ff", hidden, net.activation, MlpForm::plain, net.dropout);
   const Value out = run(e, mlp, modulate(e, fixed_norm(e, "norm3", x), all));
   return e.add(x, gated_branch(e, out, all));
 }

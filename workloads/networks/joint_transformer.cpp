@@ -19,15 +19,7 @@ struct Qkv3 {
 };
 
 Mlp feed_forward(const std::string& name, std::int64_t hidden) {
-  Mlp mlp;
-  mlp.name = name;
-  mlp.width = 4 * hidden;
-  mlp.form = MlpForm::plain;
-  mlp.activation = "gelu_pytorch_tanh";
-  mlp.bias = true;
-  mlp.up = "net.0.proj";
-  mlp.down = "net.2";
-  return mlp;
+  return diffusers_mlp(name, hidden, "gelu_pytorch_tanh", MlpForm::plain, /*dropout=*/0);
 }
 
 // Image and text, [b, rows, h] both; the text is gone after the last block.

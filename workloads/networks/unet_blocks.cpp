@@ -26,15 +26,7 @@ Value run_rows(Eager& e, const ImageTransformer& t, Value rows, Context& context
   const Attention among = image_attention("attn1", t.heads, width, t.dropout);
   Attention to_text = image_attention("attn2", t.heads, width, t.dropout);
   to_text.cross = true;
-  Mlp mlp;
-  mlp.name = "ff";
-  mlp.width = 4 * width;
-  mlp.form = MlpForm::fused_gate;
-  mlp.activation = "gelu";
-  mlp.bias = true;
-  mlp.up = "net.0.proj";
-  mlp.down = "net.2";
-  mlp.inner_dropout = t.dropout;
+  const Mlp mlp = diffusers_mlp("ff", width, "gelu", MlpForm::fused_gate, t.dropout);
   rows = e.add(rows, run(e, among, normed("norm1"), context));
   rows = e.add(rows, run(e, to_text, normed("norm2"), context));
   return e.add(rows, run(e, mlp, normed("norm3")));

@@ -85,6 +85,10 @@ void sigmoid_rule(const Op& op, GradientTape& tape) {
   from_result(Function::sigmoid_backward, op, tape);
 }
 
+void softplus_rule(const Op& op, GradientTape& tape) {
+  from_input(Function::softplus_backward, op, tape);
+}
+
 void scale_rule(const Op& op, GradientTape& tape) {
   contribute_result(op_of(Function::scale, {arrived(tape, op.results[0])}), op.operands[0], tape);
 }
@@ -204,6 +208,14 @@ void norm_rule(const Op& op, GradientTape& tape) {
   back.statistics = {{"sum of gradient times input", rows.over, rows.dims, rows.dtype}};
   if (has_mean) back.statistics.push_back({"sum of gradient", rows.over, rows.dims, rows.dtype});
   contribute_results(std::move(back), op.operands, tape, op.weight_dtype);
+}
+
+// Forward: x, weight, bias, and running means that learn nothing -> y.
+void batch_norm_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::batch_norm_backward,
+                  {arrived(tape, op.results[0]), op.operands[0], op.operands[1]});
+  contribute_results(std::move(back), {op.operands[0], op.operands[1], op.operands[2]}, tape,
+                     op.weight_dtype);
 }
 
 void attention_rule(const Op& op, GradientTape& tape) {

@@ -33,11 +33,12 @@ ModelSpec after_dense(const Config& c, const Sizes& n, const Attention& attentio
 }
 
 ModelSpec glm4_moe(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 8});
+  // Rounded down, as the class's own 4096 / 96; its tables have a pair for what is left of one.
+  const std::int64_t head_dim = c.needed("hidden_size", 4096) / c.needed("num_attention_heads", 96);
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = head_dim});
   Attention attention = llama_attention(c, n);
   attention.o_bias = false;
-  attention.rotary.dims = static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
-                                                    c.rotary_number("partial_rotary_factor", 0.5));
+  attention.rotary.dims = (rotary_dims(c, n.head_dim, 0.5) + 1) / 2 * 2;
   attention.rotary.concatenated = true;
   if (c.flag("use_qk_norm", false)) norm_heads(attention, NormKind::rms);
   return after_dense(c, n, attention, sigmoid_experts(c, n, 128, 8, 1408, 1, true), 1);

@@ -113,9 +113,23 @@ const Family& family_of(const JsonReader& config) {
   fail_unknown(*type, /*by_architecture=*/false);
 }
 
+namespace {
+
+// A causal model of text may be given the configuration of one that reads images, too.
+ModelSpec read_text(const Family& family, const Config& c) {
+  const auto text = c.sub("text_config");
+  const bool is_nested =
+      text && family.architecture.ends_with("ForCausalLM") && !c.given("hidden_size");
+  if (!is_nested) return family.read(c);
+  c.pass_over({"vision_config", "audio_config", "tie_word_embeddings"});
+  return family.read(*text);
+}
+
+}  // namespace
+
 ModelSpec read_model(const JsonReader& config, const std::string& name, AskedKeys* asked) {
   const Family& family = family_of(config);
-  ModelSpec spec = family.read(Config(config, /*nested=*/false, asked));
+  ModelSpec spec = read_text(family, Config(config, /*nested=*/false, asked));
   spec.name = name;
   spec.architecture = family.architecture;
   spec.family = family.model_type;

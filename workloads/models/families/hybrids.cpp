@@ -42,7 +42,9 @@ ModelSpec bamba(const Config& c) {
   const Mamba2 mixer = read_mixer(c, n.hidden * c.size("mamba_expand", 2));
   c.pass_over({"attn_rotary_emb"});  // half a head, which the class turns in any case
   Attention attention = llama_attention(c, n);
-  attention.rotary.dims = n.head_dim / 2;
+  // The class says 0.5, whatever the top of a file says.
+  attention.rotary.dims =
+      c.given("rope_parameters") ? rotary_dims(c, n.head_dim, 0.5) : n.head_dim / 2;
   attention.rotary.concatenated = true;
   Mlp mlp = llama_mlp(n);
   mlp.name = "feed_forward";

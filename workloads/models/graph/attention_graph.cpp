@@ -32,7 +32,6 @@ void check(const GraphContext& c, const Attention& a) {
         c.place, fmt::format("head_dim {} is odd: rotary embedding turns pairs", a.rotary.dims));
   }
   c.refuse_if(a.rotary.dims > a.head_dim, "rotary positions of more than a head");
-  c.refuse_if(a.gate_per_head, "a gate for each head");
   c.refuse_if(a.form != QkvForm::separate &&
                   (a.gate || !a.gate_name.empty() || a.q_bias != a.k_bias || a.q_bias != a.v_bias),
               "a fused projection with a gate, or with a bias of some parts");
@@ -118,8 +117,13 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
     p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
   }
   if (!a.gate_name.empty()) {
-    p.gate = project(a.gate_name, p.rows, /*bias=*/false,
-                     {{c.batch}, {c.sequence}, {n.heads}, {n.group}, {of_values}});
+    Dim rows = p.rows;
+    Dims gates{{c.batch}, {c.sequence}, {n.heads}, {n.group}, {of_values}};
+    if (a.gate_per_head) {
+      rows.pop_back();
+      gates.pop_back();
+    }
+    p.gate = project(a.gate_name, rows, /*bias=*/false, gates);
   }
   return p;
 }
@@ -169,14 +173,32 @@ Projected fused_by_group(GraphContext& c, const Attention& a, const std::string&
 }
 
 // Of each head, of all heads together, or of each with a weight of its own.
-TensorId norm_heads(GraphContext& c, const Norm& norm, const std::string& at, bool whole,
+TensorId norm_heads(GraphContext& c, const Attention& a, const Norm& norm, const std::string& at,
                     const std::vector<LabelId>& heads, LabelId head_dim, TensorId x) {
   if (!norm.exists()) return x;
   std::vector<LabelId> over;
-  if (whole) over = heads;
+  if (a.norm_whole) over = heads;
   over.push_back(head_dim);
-  const Dims each_head = norm.weight_shape.empty() ? Dims{} : Dims{heads, {head_dim}};
-  return c.norm(norm, GraphContext::inside(at, norm.name), x, over, each_head);
+  std::string name = GraphContext::inside(at, norm.name);
+  if (a.norm_by_head) {
+    c.note("norms of heads that are modules of their own are one, norms.weight of all norms.N");
+    name += ".norms";
+  }
+  const bool each_head = a.norm_by_head || !norm.weight_shape.empty();
+  return c.norm(norm, name, x, over, each_head ? Dims{heads, {head_dim}} : Dims{});
+}
+
+// The result times what its gate lets through.
+TensorId opened(GraphContext& c, const Attention& a, const std::string& at, TensorId gate,
+                TensorId out) {
+  if (!a.gate_per_head) {
+    const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
+    return c.g.elementwise(Function::multiply, at + ".gated", {out, open});
+  }
+  const TensorId wide = c.g.cast(at + ".gate_fp32", gate, DType::f32);
+  const TensorId open = c.g.elementwise(Function::softplus, at + ".gate_open", {wide});
+  return c.g.elementwise(Function::multiply, at + ".gated",
+                         {out, c.g.cast(at + ".gate", open, c.g.compute_dtype())});
 }
 
 // cos and sin of the current kind's layers.
@@ -215,14 +237,61 @@ double fraction_of(const GraphContext& c, const Attention& a) {
                          : attention_fraction(a.window, tokens);
 }
 
+// What a block is handed under this name; no_tensor where it is not.
+TensorId handed(const GraphContext& c, std::string_view name) {
+  const auto found = std::find_if(c.beside.begin(), c.beside.end(),
+                                  [&](const auto& value) { return value.name == name; });
+  return found == c.beside.end() ? no_tensor : found->id;
+}
+
+// Products of contents with all rows of distances, of which every pair of tokens picks one.
+TensorId place_scores(GraphContext& c, const Attention& a, const std::string& at,
+                      const Projected& p) {
+  const PlaceScores& places = *a.places;
+  const LabelId distances = c.label("distances", c.g.label_size(c.distances));
+  const TensorId rows = c.dropped(at + ".rows", handed(c, "relative_rows"), c.distance_dropout);
+  const TensorId numbers =
+      c.g.constant(at + ".distances", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
+  const std::vector<LabelId>& heads = p.q_heads;
+  const auto score = [&](const std::string& name, TensorId contents, bool are_keys) {
+    const std::string full = GraphContext::inside(at, name);
+    Dim out(heads.begin(), heads.end());
+    out.push_back(p.head_dim);
+    Dims to{{distances}};
+    Dims scores{{c.batch}, {c.sequence}};
+    Dims picked{{c.batch}, {c.sequence}, {c.key_sequence}};
+    for (const LabelId head : heads) {
+      scores.push_back({head});
+      picked.push_back({head});
+    }
+    for (const LabelId label : out) to.push_back({label});
+    scores.push_back({distances});
+    const TensorId of_places = c.linear({full, out, {c.hidden}, /*bias=*/true}, rows, to);
+    TensorId all = c.g.linear(full + ".scores", contents, of_places, scores);
+    if (are_keys) {
+      scores[1] = {c.key_sequence};
+      all = c.g.slices(full + ".of_keys", all, {{full + ".of_keys", scores}},
+                       {c.sequence, c.key_sequence})
+                .front();
+    }
+    return c.g.embedding(full + ".picked", numbers, all, picked);
+  };
+  TensorId sum = no_tensor;
+  if (places.of_queries) sum = score(places.shared ? a.k : places.key, p.q, /*are_keys=*/false);
+  if (!places.of_keys) return sum;
+  const TensorId other = score(places.shared ? a.q : places.query, p.k, /*are_keys=*/true);
+  return sum == no_tensor ? other
+                          : c.g.elementwise(Function::add, at + ".place_scores", {sum, other});
+}
+
 // Sinks, or a bias of distances: the stack's, or the layer's own.
 TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string& at,
                          const Projected& p) {
+  if (a.places) return place_scores(c, a, at, p);
   if (a.sinks) return c.g.parameter(at + ".sinks", {p.q_heads});
   if (a.mask != ScoreMask::relative || a.cross) return no_tensor;
-  const auto bias = std::find_if(c.beside.begin(), c.beside.end(),
-                                 [](const auto& value) { return value.name == "position_bias"; });
-  if (bias != c.beside.end()) return bias->id;
+  const TensorId bias = handed(c, "position_bias");
+  if (bias != no_tensor) return bias;
   return add_relative_rows(c, c.inside(a.name + ".relative_attention_bias"), a.relative_buckets, a);
 }
 
@@ -290,8 +359,8 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
                                                   : fused_by_group(c, a, at, x);
   const LabelId head_dim = p.head_dim;
   const auto norm_both = [&] {
-    p.q = norm_heads(c, a.q_norm, at, a.norm_whole, p.q_heads, head_dim, p.q);
-    p.k = norm_heads(c, a.k_norm, at, a.norm_whole, p.k_heads, head_dim, p.k);
+    p.q = norm_heads(c, a, a.q_norm, at, p.q_heads, head_dim, p.q);
+    p.k = norm_heads(c, a, a.k_norm, at, p.k_heads, head_dim, p.k);
   };
   if (!a.norm_after_rotary) norm_both();
   if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
@@ -308,10 +377,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
                                 .value_dim = p.value_dim,
                                 .merges = is_decoding,
                                 .drops = c.drops(a.dropout)});
-  if (p.gate != no_tensor) {
-    const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {p.gate});
-    out = c.g.elementwise(Function::multiply, at + ".gated", {out, open});
-  }
+  if (p.gate != no_tensor) out = opened(c, a, at, p.gate, out);
   if (a.o_norm.exists()) {
     out = c.norm(a.o_norm, GraphContext::inside(at, a.o_norm.name), out, p.rows);
   }

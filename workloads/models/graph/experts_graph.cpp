@@ -41,11 +41,7 @@ class ExpertsGraph {
            c.options.exchange ? c.label("slots", slots(), LabelRole::expert_tokens) : 0} {}
 
   TensorId build(TensorId x) {
-    if (!c_.options.exchange || c_.options.exchange->rows == 1) {
-      c_.note(
-          fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
-                      m_.experts, m_.per_token, m_.experts));
-    }
+    note_balance();
     const bool shared_first = m_.shared && c_.options.exchange && c_.options.exchange->shared_first;
     TensorId shared = shared_first ? run_shared(x) : no_tensor;
     const Routed routed = route(x);
@@ -56,7 +52,46 @@ class ExpertsGraph {
     return m_.shared_averaged ? c_.g.elementwise(Function::scale, inside("average"), {sum}) : sum;
   }
 
+  // Of attention: each token's queries and outputs are of the experts that it visits; keys and
+  // values are common to all. Its experts stay where they are, however those of layers lie.
+  TensorId attend(const AttentionExperts& a, TensorId x) {
+    c_.refuse_if(c_.options.cache.has_value(), "inference of a mixture of attention heads");
+    n_.experts = c_.label("attention_experts", a.experts);
+    n_.choice = c_.label("attention_choice", a.per_token, LabelRole::head_group);
+    note_balance();
+    const std::string at = c_.inside(a.name);
+    const LabelId heads = c_.label("kv_heads", a.kv_heads, LabelRole::heads);
+    const LabelId dim = c_.label("head_dim", a.head_dim);
+    const Routed routed = route(x);
+    const TensorId rows =
+        c_.g.dispatch(at_ + ".dispatch", x, routed.numbers, rows_of({c_.hidden}), n_.choice);
+    TensorId q = product("input_linear.weight", rows, {heads, dim}, {c_.hidden},
+                         {{c_.batch}, {c_.sequence}, {n_.choice}, {heads}, {dim}});
+    const LabelId two = c_.label("key_value", 2);
+    const TensorId both = c_.linear({at + ".kv_proj", {two, heads, dim}, {c_.hidden}}, x,
+                                    {{c_.batch}, {c_.sequence}, {two}, {heads}, {dim}});
+    const std::vector<TensorId> parts = c_.g.split({at + ".key", at + ".value"}, both, two);
+    TensorId k = parts[0];
+    turn(c_, a.rotary, at, dim, q, k);
+    const TensorId out =
+        c_.g.attention(at + ".attention", q, k, parts[1], dim, {{c_.sequence, c_.key_sequence}},
+                       {.fraction = attention_fraction(0, c_.g.label_size(c_.sequence)),
+                        .drops = c_.drops(a.dropout)});
+    const TensorId made =
+        product("output_linear.weight", out, {c_.hidden}, {heads, dim}, rows_of({c_.hidden}));
+    const TensorId sum = c_.g.combine(at_ + ".combine", made, routed.numbers, routed.weights,
+                                      c_.stream(), n_.choice);
+    const TensorId bias = c_.g.parameter(inside("bias"), {{c_.hidden}});
+    return c_.g.elementwise(Function::add, inside("bias") + ".added", {sum, bias});
+  }
+
  private:
+  void note_balance() {
+    if (c_.options.exchange && c_.options.exchange->rows != 1) return;
+    c_.note(
+        fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
+                    m_.experts, m_.per_token, m_.experts));
+  }
   [[nodiscard]] std::string inside(const std::string& name) const {
     return GraphContext::inside(at_, name);
   }
@@ -143,6 +178,19 @@ class ExpertsGraph {
     return c_.g.elementwise(Function::add, router + ".corrected", {scores, bias});
   }
 
+  // Each row with the matrix of its expert.
+  TensorId product(const std::string& name, TensorId rows, const Dim& out, const Dim& in,
+                   Dims result) {
+    const TensorId matrices = c_.g.parameter(inside(name), {{n_.experts}, out, in});
+    return c_.g.grouped_linear(inside(name), rows, matrices, std::move(result), n_.experts,
+                               routing());
+  }
+
+  [[nodiscard]] Routing routing() const {
+    return {.tokens = static_cast<double>(tokens()),
+            .share = static_cast<double>(m_.per_token) / static_cast<double>(m_.experts)};
+  }
+
   TensorId multiply(OpPart product, const std::string& name, TensorId rows, const Dim& out,
                     const Dim& in) {
     const GraphBuilder::Within part(c_.g, product);
@@ -151,11 +199,7 @@ class ExpertsGraph {
     const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
     Dims result = experts_rows();
     for (const LabelId label : out) result.push_back({label});
-    return c_.g.grouped_linear(
-        at, rows, matrices, result, n_.experts,
-        {.tokens = static_cast<double>(tokens()),
-         .share = static_cast<double>(m_.per_token) / static_cast<double>(m_.experts)},
-        bias);
+    return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, routing(), bias);
   }
 
   // Rows of all experts lie one after another where each has its own.
@@ -260,5 +304,15 @@ class ExpertsGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const Experts& m, TensorId x) { return ExpertsGraph(c, m).build(x); }
+
+TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x) {
+  Experts picked;
+  picked.name = GraphContext::inside(a.name, a.experts_name);
+  picked.experts = a.experts;
+  picked.per_token = a.per_token;
+  picked.width = a.kv_heads * a.head_dim;
+  picked.router = a.router;
+  return ExpertsGraph(c, picked).attend(a, x);
+}
 
 }  // namespace shardsim::models

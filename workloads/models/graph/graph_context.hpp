@@ -114,8 +114,10 @@ class GraphContext {
   const Place& place;
   GraphBuilder g;
   LabelId batch, sequence = 0, key_sequence = 0, hidden = 0;
-  bool decodes = false;  // the current stack reads what an encoder made
-  std::string layer;     // the current kind's, "model.layers.{}"
+  bool decodes = false;   // the current stack reads what an encoder made
+  std::string layer;      // the current kind's, "model.layers.{}"
+  LabelId distances = 0;  // of the current stack's rows of distances, where it has any
+  double distance_dropout = 0;
 
   struct RotaryTable {  // of the current kind's layers
     LabelId dims = 0;
@@ -167,7 +169,7 @@ TensorId add(GraphContext& c, const Mamba2& m, TensorId x);
 TensorId add(GraphContext& c, const DeltaNet& n, TensorId x);
 TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x);
 TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x);
-[[noreturn]] TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x);
+TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x);
 
 // What is approximate about scans in chunks, for the reader.
 inline constexpr const char* chunked_scan_note =

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "workloads/models/graph/graph_context.hpp"
 
 // Down to a latent, a norm, up to heads (DeepSeek-V2, arXiv:2405.04434), as Megatron splits it:
@@ -48,9 +51,10 @@ class LatentAttentionGraph {
   TensorId expanded(TensorId x) {
     const Heads heads = heads_of(x);
     const std::int64_t tokens = c_.g.label_size(c_.sequence);
+    const std::int64_t chosen = a_.index ? a_.index->chosen : 0;
     return c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
                           {{c_.sequence, c_.key_sequence}},
-                          {.fraction = attention_fraction(0, tokens),
+                          {.fraction = attention_fraction(chosen, tokens),
                            .value_dim = value_,
                            .drops = c_.drops(a_.dropout)});
   }
@@ -152,8 +156,45 @@ class LatentAttentionGraph {
                                       {{c_.batch}, {c_.sequence}, {rank}});
       return norm("q_a_layernorm", down, rank);
     }();
+    if (a_.index) choose_keys(*a_.index, x, latent, rank);
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, latent, by_heads(qk_));
+  }
+
+  // Scores of all keys, and the largest of each query: whole on every device, without gradient.
+  void choose_keys(const KeyIndex& index, TensorId x, TensorId latent, LabelId rank) {
+    c_.refuse_if(c_.options.cache.has_value(), "inference with keys that an index picks");
+    c_.note(
+        "attention computes the keys that the index picks, as kernels for sparse attention do; "
+        "the index has no gradient");
+    const std::string at = inside(index.name);
+    const LabelId heads = c_.label("index_heads", index.heads);
+    const LabelId dim = c_.label("index_dim", index.head_dim);
+    const auto project = [&](const std::string& name, TensorId from, const Dim& out, LabelId in,
+                             Dims to) {
+      const std::string full = GraphContext::inside(at, name);
+      const TensorId weight = c_.g.untrained_parameter(full + ".weight", {out, {in}});
+      return c_.g.linear(full, from, weight, std::move(to));
+    };
+    const Dims rows{{c_.batch}, {c_.sequence}};
+    const TensorId q =
+        project(index.q, latent, {heads, dim}, rank, {{c_.batch}, {c_.sequence}, {heads}, {dim}});
+    TensorId k = project(index.k, x, {dim}, c_.hidden, {{c_.batch}, {c_.sequence}, {dim}});
+    const std::string norm = GraphContext::inside(at, index.k_norm);
+    k = c_.g.norm(Function::layer_norm, norm, k,
+                  {c_.g.untrained_parameter(norm + ".weight", {{dim}}),
+                   c_.g.untrained_parameter(norm + ".bias", {{dim}})},
+                  {dim});
+    const TensorId weights =
+        project(index.weights, x, {heads}, c_.hidden, {{c_.batch}, {c_.sequence}, {heads}});
+    const Dims all{{c_.batch}, {c_.sequence}, {heads}, {c_.key_sequence}};
+    const TensorId scores =
+        c_.g.product_with_all(at + ".scores", q, k, all, c_.sequence, c_.key_sequence);
+    const TensorId sums =
+        c_.g.linear(at + ".sums", scores, weights, {{c_.batch}, {c_.sequence}, {c_.key_sequence}});
+    const std::int64_t tokens = c_.g.label_size(c_.key_sequence);
+    const LabelId chosen = c_.label("chosen_keys", std::min(tokens, index.chosen));
+    c_.g.top_k(at + ".top_k", sums, c_.key_sequence, chosen);
   }
 
   void split_queries(TensorId q, TensorId& q_nope, TensorId& q_rope) {

@@ -8,6 +8,7 @@
 
 #include "workloads/models/graph/graph_context.hpp"
 #include "workloads/models/walk.hpp"
+#include "workloads/networks/network_graph.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -22,20 +23,9 @@ std::vector<const Stack*> running_stacks(const ModelSpec& spec) {
 
 // Why a model cannot have a graph; nothing where it can.
 std::optional<std::string_view> what_has_no_graph(const ModelSpec& spec) {
-  if (spec.network) return "convolutions and diffusion, which are no stacks of layers";
   for (const Stack& stack : spec.stacks) {
     for (const LayerKind& kind : stack.kinds) {
       if (kind.shared) return "a block that layers share";
-      for (const Branch& branch : kind.branches) {
-        if (std::holds_alternative<AttentionExperts>(branch.body)) {
-          return "a mixture of attention heads";
-        }
-        const auto* latent = std::get_if<LatentAttention>(&branch.body);
-        if (latent != nullptr && latent->index) return "attention to keys that an index picks";
-        const auto* attention = std::get_if<Attention>(&branch.body);
-        if (attention != nullptr && attention->norm_by_head) return "a norm for each head";
-        if (attention != nullptr && attention->places) return "scores of contents with places";
-      }
     }
   }
   return std::nullopt;
@@ -150,6 +140,7 @@ class ModelGraph {
   void add_relative_bias(const Stack& stack) {
     const LayerKind& first = stack.kinds[static_cast<std::size_t>(stack.order.front())];
     const auto* attention = std::get_if<Attention>(&first.branches.front().body);
+    if (attention != nullptr && attention->places) return add_relative_rows_of(*stack.distances);
     if (attention != nullptr && stack.distances) {
       c_.beside.push_back(
           {"position_bias",
@@ -168,6 +159,17 @@ class ModelGraph {
     c_.beside.push_back(
         {"position_bias", add_relative_rows(c_, name, attention->relative_buckets, *attention)});
     c_.ended.insert("position_bias");
+  }
+
+  // DeBERTa's: rows that each layer projects.
+  void add_relative_rows_of(const DistanceTable& table) {
+    c_.distances = c_.label("distances", table.buckets);
+    c_.distance_dropout = table.dropout;
+    TensorId rows = c_.g.parameter(table.name + ".weight", {{c_.distances}, {c_.hidden}});
+    rows = table.norm.exists() ? c_.norm(table.norm, table.norm.name, rows, {c_.hidden})
+                               : c_.g.copy(table.name + ".rows", rows);
+    c_.beside.push_back({"relative_rows", rows});
+    c_.ended.insert("relative_rows");
   }
 
   // Stacks of images beside text, projectors, tokens of masks: they are stored.
@@ -282,6 +284,20 @@ class ModelGraph {
 
 }  // namespace
 
+namespace {
+
+Workload build_network(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
+  GraphContext context(spec, options, place);
+  context.refuse_if(options.cache.has_value(), "inference of a model that makes no tokens");
+  NetworkGraph graph(context);
+  const std::int64_t side = options.side.value_or(usual_side(*spec.network));
+  const TensorId loss =
+      std::visit([&](const auto& network) { return add(graph, network, side); }, *spec.network);
+  return context.g.finish(loss);
+}
+
+}  // namespace
+
 bool has_graph(const ModelSpec& spec) { return !what_has_no_graph(spec); }
 
 void require_graph(const ModelSpec& spec, const Place& place) {
@@ -308,6 +324,7 @@ bool has_encoder(const ModelSpec& spec) {
 
 Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
   require_graph(spec, place);
+  if (spec.network) return build_network(spec, options, place);
   return ModelGraph(spec, options, place).build();
 }
 

@@ -83,8 +83,4 @@ TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x) {
   return RecurrentGraph(c, b).build(x);
 }
 
-TensorId add(GraphContext& c, const AttentionExperts&, TensorId) {
-  c.refuse("a mixture of attention heads");
-}
-
 }  // namespace shardsim::models
