@@ -29,6 +29,14 @@ struct DescribeNetwork {
     }
     return text;
   }
+  std::string operator()(const ConvNext& net) const {
+    std::string text;
+    for (std::size_t s = 0; s < net.stages.size(); ++s) {
+      text += fmt::format("stage {}: {} layers of {} channels, 7 x 7 each, and an MLP of {}\n", s,
+                          net.stages[s].layers, net.stages[s].width, 4 * net.stages[s].width);
+    }
+    return text;
+  }
   std::string operator()(const Swin& net) const {
     std::string text;
     for (std::size_t s = 0; s < net.stages.size(); ++s) {

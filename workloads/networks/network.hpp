@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "workloads/networks/autoencoder.hpp"
+#include "workloads/networks/convnext.hpp"
 #include "workloads/networks/diffusion_transformer.hpp"
 #include "workloads/networks/resnet.hpp"
 #include "workloads/networks/swin.hpp"
@@ -17,7 +18,7 @@
 
 namespace shardsim::models {
 
-using Network = std::variant<ResNet, Swin, UNet, Autoencoder, Dit, JointTransformer>;
+using Network = std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Dit, JointTransformer>;
 
 // The side of the images that the configuration names, and what a side has to be a multiple of.
 [[nodiscard]] std::int64_t usual_side(const Network& network);

@@ -9,6 +9,7 @@ namespace shardsim::models {
 
 // The loss of a step over images of `side` pixels or latents a side.
 TensorId add(NetworkGraph& n, const ResNet& net, std::int64_t side);
+TensorId add(NetworkGraph& n, const ConvNext& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const Swin& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const UNet& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const Autoencoder& net, std::int64_t side);

@@ -1,4 +1,5 @@
-// Networks over images whose places and channels change from stage to stage: ResNet, Swin.
+// Networks over images whose places and channels change from stage to stage: ResNet, ConvNeXt,
+// Swin.
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
 
@@ -35,6 +36,36 @@ ModelSpec resnet(const Config& c) {
   return classifier(c, net, "classifier.1");
 }
 
+ModelSpec convnext_like(const Config& c, ConvNext net) {
+  net.channels = c.size("num_channels", 3);
+  net.side = c.size("image_size", 224);
+  net.patch = c.size("patch_size", 4);
+  net.activation = c.activation("hidden_act", "gelu");
+  net.drop_path = c.rate("drop_path_rate", 0);
+  const auto widths = c.sizes("hidden_sizes", {96, 192, 384, 768});
+  const auto depths = c.sizes("depths", {3, 3, 9, 3});
+  if (widths.size() != depths.size()) c.fail("depths", "has not one entry for each hidden size");
+  c.pass_over({"num_stages"});  // as many as there are depths
+  for (std::size_t s = 0; s < widths.size(); ++s) {
+    net.stages.push_back({.width = widths[s], .layers = depths[s]});
+  }
+  return classifier(c, net, "classifier");
+}
+
+ModelSpec convnext(const Config& c) {
+  ConvNext net;
+  net.scaled = c.number("layer_scale_init_value", 1e-6) > 0;
+  return convnext_like(c, net);
+}
+
+ModelSpec convnextv2(const Config& c) {
+  ConvNext net;
+  net.prefix = "convnextv2.";
+  net.scaled = false;
+  net.responds = true;
+  return convnext_like(c, net);
+}
+
 ModelSpec swin(const Config& c) {
   Swin net;
   net.channels = c.size("num_channels", 3);
@@ -65,6 +96,8 @@ ModelSpec swin(const Config& c) {
 
 std::vector<Family> convolutional_families() {
   return {{"ResNetForImageClassification", "resnet", resnet},
+          {"ConvNextForImageClassification", "convnext", convnext},
+          {"ConvNextV2ForImageClassification", "convnextv2", convnextv2},
           {"SwinForImageClassification", "swin", swin}};
 }
 

@@ -269,60 +269,6 @@ ModelSpec distilbert_masked(const Config& c) {
   return spec;
 }
 
-// Rotary positions with a table for windows and one for the others, gated MLPs, norms before; the
-// first layer's attention reads the embedding's norm.
-ModelSpec modernbert(const Config& c) {
-  Sizes n =
-      read_sizes(c, {.tied = true, .activation = "gelu", .activation_keys = "hidden_activation"});
-  n.norm = NormKind::layer;
-  const bool norm_bias = c.flag("norm_bias", false);
-  Attention attention = llama_attention(c, n);
-  attention.name = "attn";
-  attention.bidirectional = true;
-  attention.form = QkvForm::fused;
-  attention.qkv = "Wqkv";
-  attention.o = "Wo";
-  Mlp mlp = llama_mlp(n);
-  mlp.form = MlpForm::fused_gate;
-  mlp.up = "Wi";
-  mlp.down = "Wo";
-  mlp.bias = c.flag("mlp_bias", false);
-  mlp.inner_dropout = c.rate("mlp_dropout", 0);
-  const std::int64_t period = c.size("global_attn_every_n_layers", 3);
-  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
-    return std::string(i % period == 0 ? "full_attention" : "sliding_attention");
-  });
-  ModelSpec spec =
-      decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                const bool full = is_full(types, i);
-                attention.window = full ? 0 : c.count("local_attention", 128);
-                attention.rotary.table = full ? "rotary" : "rotary of windows";
-                LayerKind layer{
-                    .name = full ? "full" : "windowed",
-                    .branches = {{.before = {n.norm, "attn_norm", norm_bias}, .body = attention},
-                                 {.before = {n.norm, "mlp_norm", norm_bias}, .body = mlp}}};
-                if (i == 0) layer.branches[0].before = {};
-                return layer;
-              }));
-  spec.stacks[0].norm = {n.norm, "model.final_norm", norm_bias};
-  spec.stacks[0].input = TokenEmbedding{.name = "model.embeddings.tok_embeddings",
-                                        .vocab = n.vocab,
-                                        .width = n.hidden,
-                                        .norm = {n.norm, "model.embeddings.norm", norm_bias},
-                                        .dropout = c.rate("embedding_dropout", 0)};
-  spec.head = {.kind = HeadKind::masked,
-               .name = "decoder",
-               .vocab = n.vocab,
-               .bias = c.flag("decoder_bias", true),
-               .transform = "head.dense",
-               .transform_bias = c.flag("classifier_bias", false),
-               .activation = c.activation("classifier_activation", "gelu"),
-               .transform_norm = {n.norm, "head.norm", norm_bias},
-               .fp32_loss = true};
-  set_tied(spec, n.tied);
-  return spec;
-}
-
 }  // namespace
 
 std::vector<Family> encoder_families() {
@@ -334,7 +280,6 @@ std::vector<Family> encoder_families() {
           {"XLMRobertaModel", "xlm-roberta", roberta},
           {"DistilBertForMaskedLM", "distilbert", distilbert_masked},
           {"DistilBertModel", "distilbert", distilbert_alone},
-          {"ModernBertForMaskedLM", "modernbert", modernbert},
           {"CamembertForMaskedLM", "camembert", xlm_roberta_masked},
           {"Data2VecTextForMaskedLM", "data2vec-text", data2vec_masked},
           {"ElectraForMaskedLM", "electra", electra_masked},

@@ -61,6 +61,8 @@ const std::vector<Family>& families() {
                               encoder_decoder_families(),
                               vision_families(),
                               image_text_families(),
+                              image_text_kin_families(),
+                              modernbert_families(),
                               llama_kin_families(),
                               experts_kin_families(),
                               classic_kin_families(),

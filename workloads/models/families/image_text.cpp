@@ -3,20 +3,33 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
-#include "workloads/models/families/decoder.hpp"
-#include "workloads/models/families/families.hpp"
+#include "workloads/models/families/image_text.hpp"
 
 namespace shardsim::models {
 namespace {
 
-Config nested(const Config& c, std::string_view key) {
-  if (auto config = c.sub(key)) return *std::move(config);
-  c.json().fail(fmt::format("missing key \"{}\"", key));
-}
-
 // "model.layers" becomes "model.language_model.layers".
 void rename(std::string& name, const std::string& from, const std::string& to) {
   if (name.starts_with(from)) name.replace(0, from.size(), to);
+}
+
+// Attention of one learned row to all patches, and an MLP.
+void add_siglip_head(ModelSpec& spec, const std::string& at, std::int64_t hidden,
+                     std::int64_t width) {
+  spec.apart.push_back({at + "probe", {1, 1, hidden}});
+  spec.apart.push_back({at + "attention.in_proj_weight", {3 * hidden, hidden}});
+  spec.apart.push_back({at + "attention.in_proj_bias", {3 * hidden}});
+  add_linear(spec, at + "attention.out_proj", hidden, hidden, true);
+  add_norm(spec, at + "layernorm", hidden, true);
+  add_linear(spec, at + "mlp.fc1", width, hidden, true);
+  add_linear(spec, at + "mlp.fc2", hidden, width, true);
+}
+
+}  // namespace
+
+Config nested(const Config& c, std::string_view key) {
+  if (auto config = c.sub(key)) return *std::move(config);
+  c.json().fail(fmt::format("missing key \"{}\"", key));
 }
 
 // The text model under `to` in place of "model."; its head where `head` says.
@@ -32,13 +45,14 @@ ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
 }
 
 // Its activation, windows and how its rows are chosen: the images' part does not run here.
-Config images_of(const Config& c) {
+Config images_of(const Config& c, bool several_layers) {
   Config images = nested(c, "vision_config");
   images.pass_over({"hidden_act", "head_dim", "image_size", "window_size", "fullatt_block_indexes",
                     "tokens_per_second", "projection_dim", "spatial_patch_size",
                     "vision_feature_layer", "vision_feature_select_strategy"});
   c.pass_over({"projector_hidden_act"});
-  if (const auto layers = c.json().find("vision_feature_layer"); layers && layers->is_array()) {
+  const auto layers = c.json().find("vision_feature_layer");
+  if (!several_layers && layers && layers->is_array()) {
     layers->fail("a list of layers, whose features lie side by side, is not supported");
   }
   return images;
@@ -73,16 +87,6 @@ ModelSpec read_text(const Config& text, std::string_view otherwise) {
   text.fail("model_type", fmt::format("unknown text model \"{}\"", type));
 }
 
-// A stack of images' encoder layers.
-struct TowerNames {
-  std::string norm1 = "layer_norm1", norm2 = "layer_norm2";
-  std::string attention = "self_attn", out = "out_proj";
-  std::string up = "fc1", down = "fc2";
-  std::string qkv{};  // fused under this name
-  NormKind norm = NormKind::layer;
-  bool bias = true;
-};
-
 Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers, std::int64_t heads,
             std::int64_t width, const TowerNames& names) {
   Attention attention;
@@ -116,75 +120,28 @@ Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
   return stack;
 }
 
-ModelSpec llava(const Config& c) {
-  const Config text = nested(c, "text_config");
-  const Config images = images_of(c);
-  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
-  const std::int64_t hidden = spec.stacks[0].hidden;
-  Stack stack = clip_vision(images, "model.vision_tower.");
-  const bool bias = c.flag("multimodal_projector_bias", true);
-  add_linear(spec, "model.multi_modal_projector.linear_1", hidden, stack.hidden, bias);
-  add_linear(spec, "model.multi_modal_projector.linear_2", hidden, hidden, bias);
-  add_silent(spec, std::move(stack));
-  return spec;
-}
-
-// Attention of one learned row to all patches, and an MLP.
-void add_siglip_head(ModelSpec& spec, const std::string& at, std::int64_t hidden,
-                     std::int64_t width) {
-  spec.apart.push_back({at + "probe", {1, 1, hidden}});
-  spec.apart.push_back({at + "attention.in_proj_weight", {3 * hidden, hidden}});
-  spec.apart.push_back({at + "attention.in_proj_bias", {3 * hidden}});
-  add_linear(spec, at + "attention.out_proj", hidden, hidden, true);
-  add_norm(spec, at + "layernorm", hidden, true);
-  add_linear(spec, at + "mlp.fc1", width, hidden, true);
-  add_linear(spec, at + "mlp.fc2", hidden, width, true);
-}
-
-ModelSpec gemma3(const Config& c) {
-  const Config text = nested(c, "text_config");
-  const Config images = images_of(c);
-  ModelSpec spec =
-      inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
+std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at) {
   const std::int64_t hidden = images.size("hidden_size", 768);
   const std::int64_t patch = images.size("patch_size", 16);
   const std::int64_t side = images.size("image_size", 224) / patch;
-  const std::string at = "model.vision_tower.";
   spec.apart.push_back({at + "embeddings.patch_embedding.weight",
                         {hidden, images.size("num_channels", 3), patch, patch}});
   spec.apart.push_back({at + "embeddings.patch_embedding.bias", {hidden}});
   spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
   add_norm(spec, at + "post_layernorm", hidden, true);
-  spec.apart.push_back(
-      {"model.multi_modal_projector.mm_input_projection_weight", {hidden, spec.stacks[0].hidden}});
-  add_norm(spec, "model.multi_modal_projector.mm_soft_emb_norm", hidden, false);
   const std::int64_t width = images.size("intermediate_size", 3072);
   if (images.flag("vision_use_head", true)) add_siglip_head(spec, at + "head.", hidden, width);
   add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
                          images.size("num_attention_heads", 12), width, {}));
-  return spec;
+  return hidden;
 }
 
-ModelSpec mistral3(const Config& c) {
-  const Config text = nested(c, "text_config");
-  const Config images = images_of(c);
-  ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+std::int64_t add_pixtral_tower(ModelSpec& spec, const Config& images, const std::string& at) {
   const std::int64_t hidden = images.size("hidden_size", 1024);
   const std::int64_t patch = images.size("patch_size", 16);
-  const std::int64_t merge = c.size("spatial_merge_size", 2);
-  const std::int64_t out = spec.stacks[0].hidden;
-  const bool bias = c.flag("multimodal_projector_bias", false);
-  const std::string at = "model.vision_tower.";
   spec.apart.push_back(
       {at + "patch_conv.weight", {hidden, images.size("num_channels", 3), patch, patch}});
   add_norm(spec, at + "ln_pre", hidden, false);
-  const std::string projector = "model.multi_modal_projector.";
-  add_norm(spec, projector + "norm", hidden, false);
-  add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
-  add_linear(spec, projector + "linear_1", out, hidden, bias);
-  add_linear(spec, projector + "linear_2", out, out, bias);
   Stack stack =
       tower(at + "transformer.layers", hidden, images.size("num_hidden_layers", 24),
             images.size("num_attention_heads", 16), images.size("intermediate_size", 4096),
@@ -202,6 +159,69 @@ ModelSpec mistral3(const Config& c) {
     mlp.form = MlpForm::gated;
   }
   add_silent(spec, std::move(stack));
+  return hidden;
+}
+
+std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string& at,
+                       std::string_view otherwise) {
+  const std::string type = images.text("model_type", otherwise);
+  if (type == "siglip_vision_model") return add_siglip_tower(spec, images, at);
+  if (type == "pixtral") return add_pixtral_tower(spec, images, at);
+  if (type != "clip_vision_model") {
+    images.fail("model_type", fmt::format("\"{}\" is not supported; supported are "
+                                          "clip_vision_model, siglip_vision_model and pixtral",
+                                          type));
+  }
+  Stack stack = clip_vision(images, at);
+  const std::int64_t hidden = stack.hidden;
+  add_silent(spec, std::move(stack));
+  return hidden;
+}
+
+void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in) {
+  const std::int64_t out = spec.stacks.back().hidden;
+  const bool bias = c.flag("multimodal_projector_bias", true);
+  add_linear(spec, "model.multi_modal_projector.linear_1", out, in, bias);
+  add_linear(spec, "model.multi_modal_projector.linear_2", out, out, bias);
+}
+
+namespace {
+
+ModelSpec llava(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  add_two_linears(spec, c, add_tower(spec, images, "model.vision_tower.", "clip_vision_model"));
+  return spec;
+}
+
+ModelSpec gemma3(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec =
+      inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
+  const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.");
+  spec.apart.push_back({"model.multi_modal_projector.mm_input_projection_weight",
+                        {hidden, spec.stacks.back().hidden}});
+  add_norm(spec, "model.multi_modal_projector.mm_soft_emb_norm", hidden, false);
+  return spec;
+}
+
+ModelSpec mistral3(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden = add_pixtral_tower(spec, images, "model.vision_tower.");
+  const std::int64_t merge = c.size("spatial_merge_size", 2);
+  const std::int64_t out = spec.stacks.back().hidden;
+  const bool bias = c.flag("multimodal_projector_bias", false);
+  const std::string projector = "model.multi_modal_projector.";
+  add_norm(spec, projector + "norm", hidden, false);
+  add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
+  add_linear(spec, projector + "linear_1", out, hidden, bias);
+  add_linear(spec, projector + "linear_2", out, out, bias);
   return spec;
 }
 

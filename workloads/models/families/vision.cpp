@@ -144,6 +144,47 @@ ModelSpec dinov2_like(const Config& c, const std::string& prefix, std::int64_t r
   return spec;
 }
 
+// Rotary positions of the patches, a part of the class token's and the registers' rows put before.
+ModelSpec dinov3(const Config& c) {
+  VisionSizes n = read_vision(c, "gelu");
+  Attention attention = vision_attention(n, "attention", "o_proj");
+  attention.q_bias = c.flag("query_bias", true);
+  attention.k_bias = c.flag("key_bias", false);
+  attention.v_bias = c.flag("value_bias", true);
+  attention.o_bias = c.flag("proj_bias", true);
+  attention.rotary.dims = attention.head_dim;
+  attention.rotary.concatenated = true;
+  Mlp mlp = vision_mlp(n);
+  mlp.form = c.flag("use_gated_mlp", false) ? MlpForm::gated : MlpForm::plain;
+  mlp.up = "up_proj";
+  mlp.down = "down_proj";
+  mlp.bias = c.flag("mlp_bias", true);
+  if (c.rate("drop_path_rate", 0) > 0) c.fail("drop_path_rate", "only 0 is supported");
+  c.pass_over({"pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale"});
+  LayerKind layer{
+      .name = "encoder",
+      .branches = {
+          {.before = layer_norm("norm1"), .body = attention, .scale = "layer_scale1.lambda1"},
+          {.before = layer_norm("norm2"), .body = mlp, .scale = "layer_scale2.lambda1"}}};
+  ModelSpec spec;
+  Stack stack = vision_stack(n, layer);
+  stack.prefix = "model.layer";
+  PatchEmbedding patches = read_patches(c, "embeddings.", 224, 16);
+  patches.projection = "embeddings.patch_embeddings";
+  patches.positions.clear();
+  patches.registers = "embeddings.register_tokens";
+  patches.register_rows = c.count("num_register_tokens", 0);
+  if (patches.register_rows == 0) {
+    c.fail("num_register_tokens", "a model without registers is not supported");
+  }
+  spec.apart.push_back({"embeddings.mask_token", {1, 1, n.hidden}});
+  stack.input = patches;
+  stack.norm = layer_norm("norm");
+  spec.stacks.push_back(std::move(stack));
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
 // Of the class token and the mean of the patches, side by side.
 ModelSpec with_classifier(const Config& c, ModelSpec spec) {
   spec.head = {.kind = HeadKind::classification,
@@ -240,6 +281,7 @@ std::vector<Family> vision_families() {
           {"Dinov2WithRegistersModel", "dinov2_with_registers", dinov2_registers},
           {"Dinov2WithRegistersForImageClassification", "dinov2_with_registers",
            dinov2_registers_classifier},
+          {"DINOv3ViTModel", "dinov3_vit", dinov3},
           {"CLIPModel", "clip", clip}};
 }
 

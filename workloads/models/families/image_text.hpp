@@ -1,0 +1,49 @@
+// What the descriptions of models that read images beside text share: the text model under another
+// name, towers of images, which have their parameters and do not run, and projectors between.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+
+// A nested configuration that has to be there; that of images, without what does not run.
+[[nodiscard]] Config nested(const Config& c, std::string_view key);
+[[nodiscard]] Config images_of(const Config& c, bool several_layers = false);
+// The text model under `to` in place of "model."; its head where `head` says.
+[[nodiscard]] ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
+                               bool tied);
+[[nodiscard]] bool tied_anywhere(const Config& c, const Config& text, bool otherwise);
+// Whose text model it is: by text_config's model_type.
+[[nodiscard]] ModelSpec read_text(const Config& text, std::string_view otherwise);
+// Before the text's stack, which stays the last.
+void add_silent(ModelSpec& spec, Stack stack);
+void add_linear(ModelSpec& spec, const std::string& name, std::int64_t out, std::int64_t in,
+                bool bias);
+void add_norm(ModelSpec& spec, const std::string& name, std::int64_t width, bool bias);
+
+// A stack of images' encoder layers.
+struct TowerNames {
+  std::string norm1 = "layer_norm1", norm2 = "layer_norm2";
+  std::string attention = "self_attn", out = "out_proj";
+  std::string up = "fc1", down = "fc2";
+  std::string qkv{};  // fused under this name
+  NormKind norm = NormKind::layer;
+  bool bias = true;
+};
+
+[[nodiscard]] Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
+                          std::int64_t heads, std::int64_t width, const TowerNames& names);
+// Towers under `at`; their width.
+std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at);
+std::int64_t add_pixtral_tower(ModelSpec& spec, const Config& images, const std::string& at);
+// By vision_config's model_type: CLIP's, SigLIP's or Pixtral's.
+std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string& at,
+                       std::string_view otherwise);
+// LLaVA's projector, from `in` to the text's width.
+void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
+
+}  // namespace shardsim::models
