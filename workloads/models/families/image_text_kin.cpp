@@ -49,7 +49,7 @@ ModelSpec vipllava(const Config& c) {
 }
 
 ModelSpec paligemma(const Config& c) {
-  nested(c, "text_config").pass_over({"num_image_tokens"});
+  nested(c, "text_config").pass_over({"num_image_tokens", "use_bidirectional_attention"});
   ModelSpec spec = read_inside(c, "gemma", true);
   const Config images = images_of(c);
   images.pass_over({"num_image_tokens", "projector_hidden_act"});

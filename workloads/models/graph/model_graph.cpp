@@ -167,7 +167,7 @@ class ModelGraph {
     c_.distance_dropout = table.dropout;
     TensorId rows = c_.g.parameter(table.name + ".weight", {{c_.distances}, {c_.hidden}});
     rows = table.norm.exists() ? c_.norm(table.norm, table.norm.name, rows, {c_.hidden})
-                               : c_.g.copy(table.name + ".rows", rows);
+                               : c_.g.elementwise(Function::scale, table.name + ".rows", {rows});
     c_.beside.push_back({"relative_rows", rows});
     c_.ended.insert("relative_rows");
   }
