@@ -1,73 +1,24 @@
 // Jobs of four processes on this machine: the whole way from a sweep to a validated step, and what
 // goes wrong on one of them. Nothing here is a claim about speed.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "mpi_jobs.hpp"
 #include "validate/fit/fit_profile.hpp"
 #include "validate/sweep/run_sweep.hpp"
 
 namespace shardsim {
+using namespace test;
 namespace {
 
-const std::string program = SHARDSIM_BINARY_DIR "/shardsim";
 const std::string example = SHARDSIM_SOURCE_DIR "/examples/validate-tiny-llama.json";
 const std::string small = " --batch 4 --sequence 32";
-const std::string few = " --backend mpi --repeats 6 --precision 50% --timeout 60";
-
-struct Job {
-  int exit = 0;
-  std::string out;
-  std::string errors;
-};
-
-std::filesystem::path scratch() {
-  const std::filesystem::path folder = SHARDSIM_BINARY_DIR "/tests/mpi_jobs";
-  std::filesystem::create_directories(folder);
-  return folder;
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-Job run(const std::string& command) {
-  const auto errors = scratch() / "errors.txt";
-  std::filesystem::remove(errors);
-  Job job;
-  std::FILE* pipe = popen((command + " 2>" + errors.string()).c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> part{};
-  while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
-    job.out.append(part.data(), got);
-  }
-  const int status = pclose(pipe);
-  job.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  job.errors = text_of(errors);
-  return job;
-}
-
-std::string mpirun(int processes) {
-  // Containers run tests as root, on fewer cores than processes.
-  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
-         std::string(SHARDSIM_MPIRUN) + " --oversubscribe -n " + std::to_string(processes) + " ";
-}
-
-Job validate(int processes, const std::string& arguments) {
-  return run(mpirun(processes) + program + " validate " + arguments + few);
-}
 
 // Every process begins with `before`, which knows its rank as $OMPI_COMM_WORLD_RANK.
 Job validate_with(const std::string& before, const std::string& arguments) {
