@@ -52,6 +52,7 @@ struct FrameworkFile {
 [[nodiscard]] const std::vector<HarmlessKeys>& megatron_harmless_keys();
 [[nodiscard]] const std::vector<RefusedKey>& megatron_refused_keys();
 [[nodiscard]] const std::vector<HarmlessKeys>& maxtext_harmless_keys();
+[[nodiscard]] const HarmlessKeys& maxtext_image_keys();
 [[nodiscard]] const std::vector<RefusedKey>& maxtext_refused_keys();
 
 // Axes by what they are for, of more than one device: {"pp": 4, "dp": 2}, in the mesh's order.

@@ -379,11 +379,21 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "sinkhorn_iterations",
       "dpo_label_smoothing",
       "dpo_beta",
-      "sft_train_on_completion_only"}}};
+      "sft_train_on_completion_only",
+      "float32_gate_logits",
+      "log_moe_bias_norms",
+      "remove_size_one_mesh_axis_from_type"}}};
 
 }  // namespace maxtext
 }  // namespace
 
-const std::vector<HarmlessKeys>& maxtext_harmless_keys() { return maxtext::harmless_keys; }
+const std::vector<HarmlessKeys>& maxtext_harmless_keys() {
+  static const std::vector<HarmlessKeys> all = [] {
+    std::vector<HarmlessKeys> keys = maxtext::harmless_keys;
+    keys.push_back(maxtext_image_keys());
+    return keys;
+  }();
+  return all;
+}
 
 }  // namespace shardsim

@@ -39,15 +39,97 @@ struct Block {
   std::string_view name;
   std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
   bool routed = false;
+  bool gated = true;
 };
 const std::vector<Block>& blocks() {
   static const std::vector<Block> all = {{"llama2", {}},
                                          {"mistral", {}},
+                                         {"qwen2", {{"model.qkv_bias", "true"}}},
                                          {"qwen3", {{"model.qk_norm", "true"}}},
+                                         {"gpt3",
+                                          {{"model.norm", R"("layer")"},
+                                           {"model.positions", R"("learned")"},
+                                           {"model.gated", "false"},
+                                           {"model.activation", R"("gelu")"},
+                                           {"model.bias", "true"}},
+                                          /*routed=*/false,
+                                          /*gated=*/false},
                                          {"mixtral", {}, true},
                                          {"qwen3_moe", {{"model.qk_norm", "true"}}, true},
                                          {"deepseek", {{"model.latent", "true"}}, true}};
   return all;
+}
+
+// Decoder blocks whose config.json has the sizes under their usual names, and what else they are.
+struct OwnBlock {
+  std::string_view name, model_type, architecture;
+  std::string_view activations;  // JSON: as mlp_activations has to say it
+  std::int64_t layers = 1;       // of config.json in one of MaxText's
+  bool has_window = false, has_post_norms = false, has_sinks = false, routed = false;
+  std::vector<std::pair<std::string_view, std::string_view>> constants = {};  // key, JSON
+};
+const std::vector<OwnBlock>& own_blocks() {
+  static const std::vector<OwnBlock> all = {
+      {"gemma", "gemma", "GemmaForCausalLM", R"(["gelu", "linear"])"},
+      {.name = "gemma2",
+       .model_type = "gemma2",
+       .architecture = "Gemma2ForCausalLM",
+       .activations = R"(["gelu", "linear"])",
+       .layers = 2,  // one with a window and one without
+       .has_window = true,
+       .has_post_norms = true,
+       .constants = {{"final_logit_softcapping", "30.0"}, {"attn_logit_softcapping", "50.0"}}},
+      {.name = "gemma3",
+       .model_type = "gemma3_text",
+       .architecture = "Gemma3ForCausalLM",
+       .activations = R"(["gelu", "linear"])",
+       .has_window = true,
+       .has_post_norms = true},
+      {.name = "gpt_oss",
+       .model_type = "gpt_oss",
+       .architecture = "GptOssForCausalLM",
+       .activations = R"(["sigmoid", "linear"])",
+       .has_window = true,
+       .has_sinks = true,
+       .routed = true},
+      {.name = "olmo3",
+       .model_type = "olmo3",
+       .architecture = "Olmo3ForCausalLM",
+       .activations = R"(["silu", "linear"])",
+       .has_window = true}};
+  return all;
+}
+
+void require(const Facts& facts, std::string_view fact, const Json& expected,
+             const OwnBlock& block) {
+  if (facts.at(fact) == expected) return;
+  facts.fail(fact, fmt::format("decoder block \"{}\" has {} there; name the model's config.json "
+                               "with --model",
+                               block.name, expected.dump()));
+}
+
+Json config_of(const OwnBlock& block, Facts& facts) {
+  require(facts, "arg.activations", Json::parse(block.activations), block);
+  require(facts, "arg.post_norms", block.has_post_norms, block);
+  require(facts, "arg.sink", block.has_sinks, block);
+  require(facts, "arg.mlp_bias", block.has_sinks, block);
+  Json config = {{"architectures", {block.architecture}},
+                 {"model_type", block.model_type},
+                 {"hidden_size", facts.integer("arg.hidden")},
+                 {"num_hidden_layers", block.layers * facts.integer("arg.layers")},
+                 {"num_attention_heads", facts.integer("arg.heads")},
+                 {"num_key_value_heads", facts.integer("arg.kv_heads")},
+                 {"head_dim", facts.integer("arg.head_dim")},
+                 {"intermediate_size", facts.integer("arg.width")},
+                 {"vocab_size", facts.integer("model.vocab")},
+                 {"tie_word_embeddings", facts.flag("model.tied")}};
+  if (block.has_window) config["sliding_window"] = facts.integer("arg.window");
+  if (block.routed) {
+    config["num_local_experts"] = facts.integer("arg.experts");
+    config["num_experts_per_tok"] = facts.integer("arg.top_k");
+  }
+  for (const auto& [key, json] : block.constants) config[std::string(key)] = Json::parse(json);
+  return config;
 }
 
 void find_sizes(Facts& facts) {
@@ -68,21 +150,37 @@ void find_sizes(Facts& facts) {
 
 Json model_of_sizes(Facts& facts) {
   const std::string name = facts.text("arg.block");
+  const auto own = std::find_if(own_blocks().begin(), own_blocks().end(),
+                                [&](const OwnBlock& one) { return one.name == name; });
+  if (own != own_blocks().end()) {
+    find_sizes(facts);
+    return config_of(*own, facts);
+  }
   const auto block = std::find_if(blocks().begin(), blocks().end(),
                                   [&](const Block& one) { return one.name == name; });
   if (block == blocks().end()) {
     std::vector<std::string_view> known;
     for (const Block& one : blocks()) known.push_back(one.name);
+    for (const OwnBlock& one : own_blocks()) known.push_back(one.name);
     facts.fail("arg.block", fmt::format("decoder block \"{}\" is not made of its sizes here, {} "
                                         "are; name the model's config.json with --model",
                                         name, fmt::join(known, ", ")));
   }
   find_sizes(facts);
   for (const auto& [fact, json] : block->is) facts.set(fact, Json::parse(json));
-  if (facts.at("arg.activations") != Json::array({"silu", "linear"})) {
-    facts.fail("arg.activations",
-               "of layers made of their sizes the activation is silu with linear");
+  const Json activations = block->gated ? Json::array({"silu", "linear"}) : Json::array({"gelu"});
+  if (facts.at("arg.activations") != activations) {
+    facts.fail("arg.activations", fmt::format("of layers made of their sizes the activation is {}",
+                                              activations.dump()));
   }
+  for (const char* fact : {"arg.post_norms", "arg.sink", "arg.mlp_bias"}) {
+    if (facts.flag(fact)) facts.fail(fact, "name the model's config.json with --model");
+  }
+  const std::int64_t positions = facts.integer("arg.positions", -1);
+  if (block->gated && positions != -1) {
+    facts.fail("arg.positions", "name the model's config.json with --model");
+  }
+  if (!block->gated) facts.set("model.positions_limit", positions);
   const bool latent = facts.flag("model.latent");
   if (!latent) facts.set("model.head_dim", facts.integer("arg.head_dim"));
   if (facts.is("arg.attention_type", "local_sliding")) {
