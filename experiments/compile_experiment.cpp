@@ -76,6 +76,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   Step step = model.step;
   step.batch = entering.examples;
   if (strategy.experts) step.exchange = strategy.experts->exchange;
+  step.split_latents = strategy.split_latents && !strategy.model_axis.empty();
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;
   Workload workload = build_step(config, step, place, shared, chunks_of(config, step, strategy));
@@ -141,7 +142,7 @@ SpecTable step_specs(const ModelStep& model, const Experiment& experiment) {
   table.subject = step.plan.subject.model;
   table.mesh = model.partitioning.mesh;
   table.of_a_step = true;
-  table.trains = model.step.kind == StepKind::train;
+  table.trains = has_gradients(model.step);
   table.data_axes = data_axes(model.partitioning.strategy, model.partitioning.mesh);
   table.parameters = std::move(step.parameters);
   table.outputs = std::move(step.outputs);

@@ -95,7 +95,7 @@ void read_parameters(const JsonReader& json, Step& step) {
   const auto dtype = parse_dtype(given->string());
   const bool quantized =
       dtype && (*dtype == DType::i8 || *dtype == DType::i4 || *dtype == DType::f8);
-  if (quantized && step.kind != StepKind::train) {
+  if (quantized && !has_gradients(step)) {
     step.precision.stored_products = dtype;
     step.optimizer.parameters = step.precision.compute;
   } else {

@@ -17,6 +17,7 @@ constexpr std::int64_t most_sequences = std::int64_t{1} << 31;
 constexpr std::int64_t longest_sequence = std::int64_t{1} << 31;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 constexpr std::int64_t most_mtp_layers = 100;
+constexpr std::int64_t last_layer = 1 << 16;
 constexpr std::int64_t most_block_size = std::int64_t{1} << 20;
 constexpr std::int64_t highest_rank = std::int64_t{1} << 20;
 
@@ -54,8 +55,8 @@ void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
 }
 
 StepKind read_kind(const JsonReader& json) {
-  const std::vector<StepKind> kinds = {StepKind::train, StepKind::forward, StepKind::prefill,
-                                       StepKind::decode, StepKind::generate};
+  const std::vector<StepKind> kinds = {StepKind::train,  StepKind::forward,  StepKind::prefill,
+                                       StepKind::decode, StepKind::generate, StepKind::layer};
   std::vector<std::string> names;
   for (const StepKind kind : kinds) names.emplace_back(name_of(kind));
   const auto found = std::find(names.begin(), names.end(), json.choice(names));
@@ -90,6 +91,25 @@ void read_cached(const JsonReader& workload, Step& step) {
   }
 }
 
+// Of a layer alone. No optimizer runs unless one is named: benchmarks of layers have none.
+void read_layer(const JsonReader& workload, Step& step) {
+  const auto layer = workload.find("layer");
+  if (step.kind == StepKind::layer) step.optimizer.kind = "none";
+  if (!layer) return;
+  if (step.kind != StepKind::layer) {
+    layer->fail(fmt::format("is of \"step\": \"layer\", this is \"{}\"", name_of(step.kind)));
+  }
+  if (!layer->is_object()) {
+    step.layer.number = layer->integer(0, last_layer);
+    return;
+  }
+  layer->only_keys({"number", "backward"});
+  if (const auto number = layer->find("number")) {
+    step.layer.number = number->integer(0, last_layer);
+  }
+  if (const auto backward = layer->find("backward")) step.layer_backward = backward->boolean();
+}
+
 }  // namespace
 
 Step read_step(const JsonReader& workload) {
@@ -109,6 +129,7 @@ Step read_step(const JsonReader& workload) {
     step.target_sequence = target->integer(1, most_tokens / step.batch);
   }
   read_cached(workload, step);
+  read_layer(workload, step);
   if (const auto layers = workload.find("mtp_layers")) {
     step.mtp_layers = layers->integer(0, most_mtp_layers);
   }
@@ -155,6 +176,10 @@ Json step_to_json(const Step& step) {
   if (step.generate > 0) json["generate"] = step.generate;
   if (step.block_size > 1) json["block_size"] = step.block_size;
   if (step.mtp_layers > 0) json["mtp_layers"] = step.mtp_layers;
+  if (step.kind == StepKind::layer) {
+    if (step.layer.number) json["layer"]["number"] = *step.layer.number;
+    json["layer"]["backward"] = step.layer_backward;
+  }
   json["precision"] = precision_to_json(step);
   json["optimizer"] = kept.kind;
   if (!kept.momentum) json["optimizer"] = {{"name", kept.kind}, {"momentum", false}};

@@ -10,6 +10,7 @@
 #include "experiments/missing_key.hpp"
 #include "experiments/read_step.hpp"
 #include "plan/read_mesh.hpp"
+#include "strategies/buffer_keys.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/rules/rule_system.hpp"
 #include "strategies/specs/placed_tree.hpp"
@@ -221,6 +222,7 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
                       "trainable",
                       "lora",
                       "dropout",
+                      "layer",
                       "mtp_layers",
                       "context",
                       "generate",
@@ -241,6 +243,11 @@ ExperimentSubject read_subject(const Sections& sections, const std::string& dire
   subject.partitioning = read_partitioning(sections, JsonReader(nothing, {}));
   const Json defaulted = with_framework_defaults(workload, subject.partitioning.strategy.name);
   subject.step = read_step(JsonReader(defaulted, workload.place()));
+  Runtime& runtime = subject.partitioning.strategy.runtime;
+  if (subject.step.kind == StepKind::layer && subject.step.optimizer.kind == "none" &&
+      !runtime.flat_parameters) {
+    leave_out_optimizer(runtime);
+  }
   find_view(workload, subject);
   if (const auto size = workload.find("microbatch")) {
     subject.step.microbatches = microbatches_of(*size, workload, subject);

@@ -24,7 +24,7 @@ void add_strategy_changes(const ModelStep& model, std::vector<Setting>& changes)
     changes.push_back({"strategy.sequence_parallel", "true"});
   }
   const bool several = devices_over(mesh, strategy.batch_axes) > 1;
-  if (several && !strategy.shards_parameters && model.step.kind == StepKind::train) {
+  if (several && !strategy.shards_parameters && has_gradients(model.step)) {
     for (int stage = strategy.zero_stage + 1; stage <= 2; ++stage) {
       changes.push_back({"strategy.zero_stage", std::to_string(stage)});
     }
@@ -55,7 +55,7 @@ void add_step_changes(const ModelStep& model, std::vector<Setting>& changes) {
     if (count <= step.microbatches || count > most || step.batch % count != 0) continue;
     changes.push_back({"workload.microbatches", std::to_string(count)});
   }
-  if (step.kind == StepKind::forward) return;  // there is no backward pass to compute again for
+  if (!has_gradients(step)) return;  // there is no backward pass to compute again for
   using Policy = Rematerialization::Policy;
   const Policy policy = step.rematerialization.policy;
   if (policy == Policy::none) changes.push_back({"workload.rematerialization", "selective"});

@@ -88,7 +88,7 @@ void find_model(Facts& facts, Notes& notes) {
   }
 }
 
-void read_experts(Facts& facts, Notes& notes, Json& experiment) {
+void read_experts(Facts& facts, Json& experiment) {
   const std::int64_t parallel = facts.integer("arg.ep");
   if (!facts.has("model.experts")) {
     if (parallel > 1) facts.fail("arg.ep", "experts over devices, and the model has none");
@@ -104,6 +104,9 @@ void read_experts(Facts& facts, Notes& notes, Json& experiment) {
   experts["parallel"] = parallel;
   if (facts.has("arg.etp")) experts["tensor_parallel"] = facts.integer("arg.etp");
   experts["grouped"] = facts.flag("arg.grouped_products");
+  if (facts.flag("arg.shared_beside") && facts.has("model.shared_width")) {
+    experts["shared_beside"] = true;
+  }
   if (parallel > 1) {
     const bool flexible = facts.is("arg.dispatch", "flex");
     experts["dispatch"] = facts.at(flexible ? "arg.flex" : "arg.dispatch");
@@ -111,16 +114,8 @@ void read_experts(Facts& facts, Notes& notes, Json& experiment) {
   if (!facts.has("arg.capacity")) return;
   const double capacity = facts.number("arg.capacity");
   if (capacity < 0) return;  // Megatron's own word for none
-  if (facts.flag("arg.pads_experts")) {
-    experts["capacity_factor"] = capacity;
-  } else if (capacity < 1) {
-    facts.fail("arg.capacity",
-               "tokens that are dropped without padding are not simulated; with "
-               "--moe-pad-expert-input-to-capacity they are");
-  } else {
-    notes.push_back(fmt::format(
-        "a capacity of {} without padding drops nothing of balanced experts", capacity));
-  }
+  experts["capacity_factor"] = capacity;
+  if (!facts.flag("arg.pads_experts")) experts["pad_to_capacity"] = false;
 }
 
 // {"sharding": "no_shard"} and so on are of Megatron's FSDP alone.
@@ -145,6 +140,24 @@ void read_sharding(Facts& facts, Notes& notes, Json& experiment) {
   if (facts.flag("arg.pads_buckets")) {
     experiment["strategy"]["gradient_buffer"]["bucket_multiple"] = padded_bucket;
   }
+}
+
+// Sizes of groups from the inside out, of an all-to-all within a ring.
+void read_context(Facts& facts, Json& experiment) {
+  const std::int64_t cp = facts.integer("mesh.cp");
+  if (cp == 1) return;
+  Json& context = experiment["strategy"]["context"];
+  context["method"] = facts.at("arg.context");
+  if (!facts.is("arg.context", "ring+all-to-all")) return;
+  const std::vector<std::int64_t> sizes = megatron_context_sizes(facts);
+  if (sizes.size() != 2 || sizes[0] * sizes[1] != cp) {
+    facts.fail(facts.has("arg.context_sizes") ? "arg.context_sizes" : "arg.context",
+               fmt::format("a2a+p2p needs two sizes whose product is {}, of the groups that "
+                           "exchange heads and of the rings: "
+                           "--hierarchical-context-parallel-sizes 2 {}",
+                           cp, std::max<std::int64_t>(cp / 2, 1)));
+  }
+  context["head_devices"] = sizes[0];
 }
 
 void read_pipeline(Facts& facts, Json& experiment) {
@@ -217,13 +230,13 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   Json& strategy = experiment["strategy"];
   if (facts.number("arg.clip") == 0) strategy["clip_gradients"] = false;
   if (tp == 1) strategy["sequence_parallel"] = false;
-  if (cp > 1) strategy["context"]["method"] = facts.at("arg.context");
+  read_context(facts, experiment);
   if (const std::int64_t multiple = facts.integer("arg.vocabulary_multiple");
       multiple != vocabulary_multiple || facts.has("arg.padded_vocabulary")) {
     strategy["vocabulary_multiple"] = facts.has("arg.padded_vocabulary") ? 1 : multiple * tp;
   }
   read_sharding(facts, notes, experiment);
-  read_experts(facts, notes, experiment);
+  read_experts(facts, experiment);
   read_pipeline(facts, experiment);
   read_kernels(facts, experiment);
 }
@@ -257,12 +270,13 @@ void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
   facts.set("arg.ep", experts["parallel"]);
   if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);
   facts.set("arg.grouped_products", experts["grouped"]);
+  facts.set("arg.shared_beside", experts["shared_beside"]);
   const bool flexible = experts["dispatch"] == "deepep" || experts["dispatch"] == "hybridep";
   facts.set("arg.dispatch", flexible ? Json("flex") : experts["dispatch"]);
   if (flexible) facts.set("arg.flex", experts["dispatch"]);
   if (!experts.contains("capacity_factor")) return;
   facts.set("arg.capacity", experts["capacity_factor"]);
-  facts.set("arg.pads_experts", true);
+  facts.set("arg.pads_experts", experts["pad_to_capacity"]);
 }
 
 // Its keys are the file's, but for the schedule, which follows, and layers of each stage, which no
@@ -296,6 +310,9 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
   const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
   if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
   facts.set("arg.context", json_at(strategy, "context.method"));
+  if (const std::int64_t heads = integer_at(json_at(strategy, "context"), "head_devices", 0)) {
+    facts.set("arg.context_sizes", {heads, facts.integer("mesh.cp") / heads});
+  }
   for (const char* key : {"layers", "modules"}) {
     const std::string path = fmt::format("offload.activations.{}", key);
     facts.set("strategy." + path, json_at(strategy, path));

@@ -69,6 +69,18 @@ std::int64_t megatron_window(const Facts& facts) {
   facts.fail("arg.window", "expected how many tokens before, and 0 behind: (4095,0)");
 }
 
+std::vector<std::int64_t> megatron_context_sizes(const Facts& facts) {
+  std::vector<std::int64_t> sizes;
+  if (!facts.has("arg.context_sizes")) return sizes;
+  const Json given = facts.get("arg.context_sizes");
+  for (const Json& one : given.is_array() ? given : Json::array({given})) {
+    const auto size = integer_in(one.is_string() ? one.get<std::string>() : one.dump());
+    if (!size || *size < 1) facts.fail("arg.context_sizes", "expected sizes of groups: 2 4");
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
 std::int64_t megatron_dense_layers(const Facts& facts) {
   if (!facts.has("arg.moe_layers")) return 0;
   const std::string text = without_blanks(facts.at("arg.moe_layers"));

@@ -18,6 +18,8 @@ void add_megatron_model_facts(const Json& config, const Place& place, Facts& fac
 
 // --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
 [[nodiscard]] std::int64_t megatron_window(const Facts& facts);
+// Of groups within each other, from the inside out; empty: not said.
+[[nodiscard]] std::vector<std::int64_t> megatron_context_sizes(const Facts& facts);
 // --moe-layer-freq "([0]*3+[1]*58)": layers before those of experts. Throws InputError for layers
 // of experts that are not all behind the others.
 [[nodiscard]] std::int64_t megatron_dense_layers(const Facts& facts);

@@ -323,7 +323,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "nccl-ub",
       "use-nccl-ub",
       "delay-wgrad-compute",
-      "moe-shared-expert-overlap",
       "bias-activation-fusion",
       "memory-efficient-layer-norm",
       "use-fused-weighted-squared-relu",

@@ -153,6 +153,7 @@ const std::vector<Key> used_keys = {
       {"allgather", R"("all-gather")"},
       {"a2a", R"("all-to-all")"},
       {"a2a+p2p", R"("ring+all-to-all")"}}},
+    {"hierarchical-context-parallel-sizes", "arg.context_sizes", K::any},
     {"moe-grouped-gemm", "arg.grouped_products", K::flag, "false"},
     {"moe-token-dispatcher-type",
      "arg.dispatch",
@@ -174,6 +175,7 @@ const std::vector<Key> used_keys = {
      {{"true", R"("flex")"}},
      /*other_spelling=*/true},
     {"moe-expert-capacity-factor", "arg.capacity", K::number},
+    {"moe-shared-expert-overlap", "arg.shared_beside", K::flag, "false"},
     {"moe-pad-expert-input-to-capacity", "arg.pads_experts", K::flag, "false"},
     // What is kept, and where.
     {"recompute-activations",

@@ -29,7 +29,6 @@ const std::vector<RefusedKey> refused_keys = {
     {"fine-grained-activation-offloading", "[true, false]", "is said by --offload-modules"},
     {"overlap-param-gather-with-optimizer-step", R"([false])",
      "gathers beside the optimizer's step are not simulated"},
-    {"hierarchical-context-parallel-sizes", "", "context groups of two levels are not simulated"},
     {"hybrid-context-parallel", R"([false])",
      "groups that change with the batch are not simulated"},
     {"window-attn-skip-freq", "",

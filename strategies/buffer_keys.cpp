@@ -194,6 +194,13 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   }
 }
 
+void leave_out_optimizer(Runtime& runtime) {
+  runtime.reductions.buffer.reset();
+  runtime.reductions.grain = Grain::unit;
+  runtime.flat_optimizer.reset();
+  runtime.clips = runtime.checks_overflow = runtime.counts_tokens = false;
+}
+
 Json buffer_keys_to_json(const Runtime& runtime) {
   Json json = Json::object();
   if (!runtime.reductions.buffer) {

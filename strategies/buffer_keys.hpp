@@ -44,6 +44,9 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
 // Nothing where the runtime has no buffer.
 [[nodiscard]] Json buffer_keys_to_json(const Runtime& runtime);
 
+// Of a step without an optimizer: gradients lie each by itself, and nobody takes their norm.
+void leave_out_optimizer(Runtime& runtime);
+
 // Devices that see different data and hold the same parameters.
 [[nodiscard]] std::int64_t data_devices(const Strategy& options, const Mesh& mesh);
 

@@ -10,11 +10,21 @@ namespace shardsim {
 namespace {
 
 // In the order of the enum.
-const std::vector<std::string> methods = {"all-gather", "ring", "all-to-all"};
+const std::vector<std::string> methods = {"all-gather", "ring", "all-to-all", "ring+all-to-all"};
+constexpr std::int64_t most_devices = std::int64_t{1} << 20;
+
+bool has_ring(const ContextLayout& context) {
+  return context.method == ContextMethod::ring || context.method == ContextMethod::ring_all_to_all;
+}
 
 void read_ring(const JsonReader& json, ContextLayout& context) {
   const auto rotation = json.find("rotation"), gradients = json.find("gradients");
-  if (context.method != ContextMethod::ring) {
+  const auto heads = json.find("head_devices");
+  if (heads && context.method != ContextMethod::ring_all_to_all) {
+    heads->fail("is of the method \"ring+all-to-all\"");
+  }
+  if (heads) context.head_devices = heads->integer(1, most_devices);
+  if (!has_ring(context)) {
     for (const auto& given : {rotation, gradients}) {
       if (given) given->fail("is of the method \"ring\"");
     }
@@ -32,17 +42,9 @@ void read_ring(const JsonReader& json, ContextLayout& context) {
 void read_context(const JsonReader& strategy, ContextLayout& context) {
   const auto json = strategy.find("context");
   if (!json) return;
-  json->only_keys({"method", "balanced", "keeps", "rotation", "gradients"});
+  json->only_keys({"method", "balanced", "keeps", "rotation", "gradients", "head_devices"});
   if (const auto method = json->find("method")) {
-    std::vector<std::string> known = methods;
-    known.emplace_back("ring+all-to-all");
-    const std::string name = method->choice(known);
-    const auto found = std::find(methods.begin(), methods.end(), name);
-    if (found == methods.end()) {
-      method->fail(
-          "a ring of groups that exchange heads is not supported by this version: \"ring\" "
-          "and \"all-to-all\" are");
-    }
+    const auto found = std::find(methods.begin(), methods.end(), method->choice(methods));
     context.method = static_cast<ContextMethod>(found - methods.begin());
     context.keeps_gathered &= context.method == ContextMethod::gather;
   }
@@ -60,7 +62,8 @@ Json context_to_json(const ContextLayout& context) {
   Json json = {{"method", methods[static_cast<std::size_t>(context.method)]},
                {"balanced", context.balanced},
                {"keeps", context.keeps_gathered ? "gathered" : "parts"}};
-  if (context.method != ContextMethod::ring) return json;
+  if (!has_ring(context)) return json;
+  if (context.head_devices > 0) json["head_devices"] = context.head_devices;
   json["rotation"] = context.rotation == Rotation::gather ? "all-gather" : "messages";
   json["gradients"] = context.wide_gradients ? "fp32" : "compute";
   return json;

@@ -34,9 +34,32 @@ double read_rows(const JsonReader& json) {
   json.fail(fmt::format("expected a number above 0, of at most {}", most_rows));
 }
 
+void read_balance(const JsonReader& balance, ExpertLayout& experts) {
+  experts.skew = 1;
+  experts.shares = {};
+  if (!balance.is_object()) {
+    (void)balance.choice({"even"});
+    return;
+  }
+  balance.only_keys({"skew", "file", "shares"});
+  const auto skew = balance.find("skew");
+  if (!skew) {
+    experts.shares = read_expert_shares(balance);
+    return;
+  }
+  for (const char* other : {"file", "shares"}) {
+    if (balance.find(other)) skew->fail(fmt::format("\"{}\" says more: leave one out", other));
+  }
+  if (experts.pads) {
+    skew->fail("a capacity factor says how many rows each expert gets: leave one out");
+  }
+  experts.skew = read_rows(*skew);
+}
+
 void read_how(const JsonReader& json, ExpertLayout& experts) {
   json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
-                  "capacity_factor", "balance", "shared_first", "grouped", "shard_dimension"});
+                  "capacity_factor", "pad_to_capacity", "balance", "shared_first", "shared_beside",
+                  "grouped", "shard_dimension"});
   read_word(json, "dispatch", dispatch_words, experts.dispatch);
   read_word(json, "counts", count_words, experts.counts);
   read_word(json, "weights", weight_words, experts.exchange.weights_travel);
@@ -48,21 +71,43 @@ void read_how(const JsonReader& json, ExpertLayout& experts) {
   if (const auto first = json.find("shared_first")) {
     experts.exchange.shared_first = first->boolean();
   }
+  if (const auto beside = json.find("shared_beside")) {
+    experts.exchange.shared_beside = beside->boolean();
+  }
   if (const auto factor = json.find("capacity_factor"); factor && !factor->is_null()) {
-    experts.exchange.rows = read_rows(*factor);
+    experts.capacity = read_rows(*factor);
     experts.pads = true;
   }
-  const auto balance = json.find("balance");
-  if (!balance) return;
-  if (!balance->is_object()) {
-    (void)balance->choice({"even"});
-    return;
+  if (const auto pads = json.find("pad_to_capacity")) {
+    experts.pads = pads->boolean();
+    if (!experts.capacity) pads->fail("needs a \"capacity_factor\"");
   }
-  balance->only_keys({"skew"});
-  const JsonReader skew = balance->at("skew");
-  if (experts.pads)
-    skew.fail("a capacity factor says how many rows each expert gets: leave one out");
-  experts.exchange.rows = read_rows(skew);
+  if (const auto balance = json.find("balance")) read_balance(*balance, experts);
+}
+
+// Of the busiest device of each layer, over an even share.
+void set_rows(ExpertLayout& experts) {
+  ExpertExchange& exchange = experts.exchange;
+  exchange.rows = std::min(experts.skew, experts.capacity.value_or(experts.skew));
+  if (experts.pads) exchange.rows = *experts.capacity;
+  exchange.rows_of_layer.clear();
+  if (experts.pads) return;
+  const auto loads = loads_of(experts.shares, Mesh::size_of(experts.parallel), experts.capacity);
+  if (loads.empty()) return;
+  const std::size_t heaviest = heaviest_of(loads);
+  for (const LayerLoad& load : loads) {
+    exchange.rows_of_layer[load.layer] = {load.most(), load.of_device[heaviest] / load.most()};
+  }
+}
+
+// Every device has as many of the experts that shares are of.
+void check_shares(const JsonReader& strategy, const ExpertLayout& experts) {
+  if (experts.shares.of_layer.empty()) return;
+  const auto count = static_cast<std::int64_t>(experts.shares.of_layer.begin()->second.size());
+  const std::int64_t devices = Mesh::size_of(experts.parallel);
+  if (count % devices == 0) return;
+  strategy.at("experts").at("balance").fail(fmt::format(
+      "the {} experts that it has shares of do not go evenly over {} devices", count, devices));
 }
 
 // Those of the mesh that have one of the names, in its order.
@@ -182,6 +227,8 @@ void read_expert_keys(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   } else {
     deal_out_over(own, json, mesh, others, experts);
   }
+  check_shares(strategy, experts);
+  set_rows(experts);
   const bool gathers = experts.dispatch == Dispatch::all_gather;
   if (gathers && !is_within(experts.tensor, experts.tokens)) {
     json->at("dispatch")
@@ -219,13 +266,15 @@ Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
                {"weights", word(weight_words, experts->exchange.weights_travel)},
                {"auxiliary_loss", experts->auxiliary_loss},
                {"shared_first", experts->exchange.shared_first},
+               {"shared_beside", experts->exchange.shared_beside},
                {"grouped", experts->grouped},
                {"shard_dimension", experts->shards_first ? "first" : "fitting"}};
-  if (experts->pads) {
-    json["capacity_factor"] = experts->exchange.rows;
-  } else if (experts->exchange.rows != 1) {
-    json["balance"] = {{"skew", experts->exchange.rows}};
+  if (experts->capacity) {
+    json["capacity_factor"] = *experts->capacity;
+    json["pad_to_capacity"] = experts->pads;
   }
+  if (experts->skew != 1) json["balance"] = {{"skew", experts->skew}};
+  if (!experts->shares.of_layer.empty()) json["balance"] = {{"shares", to_json(experts->shares)}};
   return json;
 }
 

@@ -13,16 +13,23 @@
 //   weights          stay, travel                       stay; travel of megatron
 //   auxiliary_loss   true, false                        false; true of megatron
 //   shared_first     true, false                        false; true of megatron
+//   shared_beside    true, false                        false: experts that all tokens visit run
+//                                                       while rows travel (Megatron-Core's
+//                                                       moe_shared_expert_overlap)
 //   grouped          true, false                        true: all experts' products are one kernel
 //   shard_dimension  fitting, first                fitting: of shards of a parameter, the experts
 //                                                  or, where these are fewer than devices, within
 //                                                  each; first: padded (fully_shard)
 //   capacity_factor  a number, null                     null: as many rows as are routed
-//   balance          even, {"skew": number}             even
+//   pad_to_capacity  true, false                        true: where there is a capacity factor
+//   balance          even, {"skew": number},            even
+//                    {"file": name}, {"shares": ...}
 //
-// A capacity factor c: each expert gets c times the rows of an even routing, padded or cut
-// (Megatron-Core's moe_pad_expert_input_to_capacity, XLA's programs). A skew s: the busiest device
-// gets s times those of an even one; all are planned as if they were it.
+// A capacity factor c: each expert has places for c times the rows of an even routing, padded to
+// that (Megatron-Core's moe_pad_expert_input_to_capacity, XLA's programs) or not; rows without a
+// place are dropped. A skew s: the busiest device gets s times the rows of an even routing; all are
+// planned as if they were it. A file, or shares: what each expert gets, layer by layer
+// (layout/expert_shares.hpp).
 #pragma once
 
 #include "base/json_reader.hpp"

@@ -179,6 +179,9 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   if (const auto saved = json.find("saved_inputs")) {
     options.saves_sharded_inputs = saved->choice(choices_of_key("saved_inputs")) == "sharded";
   }
+  if (const auto latents = json.find("latents")) {
+    options.split_latents = latents->choice(choices_of_key("latents")) == "split";
+  }
   if (const auto multiple = json.find("vocabulary_multiple")) {
     options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
   }
@@ -377,6 +380,7 @@ Json strategy_to_json(const Strategy& options) {
     json["offload"] = std::move(offload);
   }
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
+  if (!options.model_axis.empty()) json["latents"] = options.split_latents ? "split" : "whole";
   if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
   if (!options.kernels.is_null()) json["kernels"] = *options.kernels;
   json["outputs"] = options.whole_outputs ? "whole" : "as_made";

@@ -1,8 +1,5 @@
 #include "strategies/strategy_keys.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cassert>
 
@@ -212,15 +209,21 @@ const std::vector<StrategyKey> key_table = {
      "what a product reads from all devices of the model axis is kept for backward as it was "
      "gathered (PyTorch), or as the device's own part and gathered again",
      /*of_recipes_alone=*/true},
+    {"latents",
+     {"whole", "split"},
+     "",
+     "whole; split of megatron with \"eager\" kernels, its local specification",
+     "what makes latents of attention is whole on every device of the model axis, or split over it",
+     /*of_recipes_alone=*/true},
     {"context",
      {},
      R"({"method": "ring", "balanced": true, "rotation": "messages", "gradients": "compute"})",
      "all-gather; frameworks have their own",
      "how attention reads keys and values of a sequence that is split: gathered, passed round in a "
-     "ring, or with heads split in its place by an all-to-all; whether a causal mask leaves "
-     "devices "
-     "as much; what is kept for backward of what was gathered; of a ring, whether parts go from "
-     "device to device or are gathered at once, and the type that gradients are added up in",
+     "ring, with heads split in its place by an all-to-all, or \"ring+all-to-all\", where "
+     "\"head_devices\" neighbours split heads; whether a causal mask leaves devices as much; what "
+     "is kept for backward of what was gathered; of a ring, whether parts go from device to device "
+     "or are gathered at once, and the type that gradients are added up in",
      /*of_recipes_alone=*/true},
     {"shard_context",
      {},
@@ -233,7 +236,9 @@ const std::vector<StrategyKey> key_table = {
      R"({"parallel": 8, "tensor_parallel": 1, "dispatch": "all-to-all", "balance": "even"}, null)",
      "null, or those of the mesh's axis for experts",
      "mixtures' experts are dealt out over so many devices, neighbours among those that hold "
-     "different tokens, and rows of tokens exchanged (docs/experts.md)",
+     "different tokens, and rows of tokens exchanged; \"balance\" even, {\"skew\": 1.3} of all "
+     "layers or {\"file\": \"shares.csv\"} with what each expert of each gets; \"shared_beside\" "
+     "that exchange (docs/experts.md)",
      /*of_recipes_alone=*/true},
     {"vocabulary_multiple",
      {},
@@ -287,32 +292,6 @@ const std::vector<StrategyKey> key_table = {
      "the same of activations, by the names that plan prints"},
 };
 
-std::string values_text(const StrategyKey& key) {
-  return key.choices.empty() ? std::string(key.values)
-                             : fmt::format("{}", fmt::join(key.choices, ", "));
-}
-
-// Words in lines of at most so many characters, after an indent.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  constexpr std::size_t width = 100;
-  const std::string begin(indent, ' ');
-  std::string out = begin;
-  std::size_t column = indent;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    if (column > indent && column + 1 + word.size() > width) {
-      out += "\n" + begin;
-      column = indent;
-    }
-    if (column > indent) out += ' ';
-    column += word.size() + (column > indent ? 1 : 0);
-    out += word;
-    at = end + 1;
-  }
-  return out + "\n";
-}
-
 }  // namespace
 
 const std::vector<Recipe>& recipes() {
@@ -361,40 +340,6 @@ const std::vector<std::string>& choices_of_key(std::string_view key) {
       std::find_if(all.begin(), all.end(), [&](const StrategyKey& row) { return row.name == key; });
   assert(found != all.end() && !found->choices.empty());
   return found->choices;
-}
-
-std::string strategy_keys_text() {
-  constexpr std::size_t column = 18;
-  std::string out =
-      "A strategy is a name or an object with one:\n\n"
-      "  \"strategy\": \"fsdp\"\n"
-      "  \"strategy\": {\"name\": \"fsdp\", \"prefetch\": 2}\n\n"
-      "on the command line --strategy fsdp, --set strategy.prefetch=2.\n\nStrategies:\n\n";
-  for (const Recipe& recipe : recipes()) {
-    out += fmt::format("  {:<{}}{}\n", recipe.name, column, recipe.meaning);
-  }
-  out += "\nFrameworks, with what each does by itself, and keys of their own:\n\n";
-  for (const Framework& framework : frameworks()) {
-    out += fmt::format("  {}\n{}", framework.name, wrapped(framework.meaning, 6));
-    out += wrapped(fmt::format("keys: {}", fmt::join(framework.keys, ", ")), 6);
-  }
-  out += "\nRule systems of frameworks (docs/rule-systems), with keys of their own:\n\n";
-  for (const RuleSystem& system : rule_systems()) {
-    out += fmt::format("  {}\n{}", system.name, wrapped(system.summary, 6));
-    out += wrapped(
-        fmt::format("keys: {}",
-                    system.keys.empty() ? "none" : fmt::format("{}", fmt::join(system.keys, ", "))),
-        6);
-  }
-  out += "\nKeys:\n";
-  for (const StrategyKey& key : strategy_keys()) {
-    out += fmt::format("\n  {}\n{}", key.name, wrapped(key.meaning, 6));
-    out += wrapped(fmt::format("values: {}{}", values_text(key),
-                               key.of_recipes_alone ? "; not of rule systems" : ""),
-                   6);
-    out += wrapped(fmt::format("when left out: {}", key.otherwise), 6);
-  }
-  return out;
 }
 
 }  // namespace shardsim

@@ -72,7 +72,7 @@ std::vector<std::string> known_values(const Verb& verb, const po::option_descrip
       {"like", {"xla"}},
       {"only", {"collectives", "kernels"}},
       {"rematerialization", {"none", "full", "selective"}},
-      {"step", {"train", "forward", "prefill", "decode", "generate"}},
+      {"step", {"train", "forward", "prefill", "decode", "generate", "layer"}},
       {"train-state", {"adam", "adamw", "lion", "momentum", "sgd"}}};
   const auto found = few.find(name);
   return found == few.end() ? std::vector<std::string>() : found->second;

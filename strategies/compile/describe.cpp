@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/kernel_lists.hpp"
 #include "strategies/layout/assign_by_system.hpp"
+#include "strategies/layout/context_axes.hpp"
 #include "strategies/layout/layout_json.hpp"
 
 namespace shardsim {
@@ -219,7 +220,7 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
     std::string warning = repeated_attention(head_counts(workload, *op), *sharding, mesh,
                                              !layout.model_axes.empty(), others);
     if (!warning.empty()) compiled.warnings.push_back(std::move(warning));
-    if (layout.context.method == ContextMethod::ring) return;  // which says itself who has how much
+    if (!ring_axes(layout).empty()) return;  // which says itself who has how much
     std::string note = balanced_causal_attention(workload, *op, *sharding, mesh);
     if (!note.empty()) compiled.plan.notes.push_back(std::move(note));
     return;
@@ -229,7 +230,7 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 // Who issues them, and of the optimizer's, which no block lists, who launches them. Engines that
 // serve issue theirs from C++ or as graphs: of steps without gradients nothing is said.
 void describe_kernels(Compilation& c) {
-  if (c.strategy.kernels.is_null() || c.step.kind != StepKind::train) return;
+  if (c.strategy.kernels.is_null() || !has_gradients(c.step)) return;
   const Json& kernels = *c.strategy.kernels;
   Plan& plan = c.compiled.plan;
   plan.issued_by = issuer(kernels);
@@ -237,6 +238,22 @@ void describe_kernels(Compilation& c) {
   plan.awaits_messages = c.strategy.pipeline && c.strategy.pipeline->host_awaits_messages;
   for (Kernel& kernel : plan.kernels) {
     if (kernel.op == c.step.optimizer.kind) kernel.implementation = kernel_choice(kernels).stack;
+  }
+}
+
+// How uneven the routing is said to be, and what comes of it.
+void describe_experts(Compilation& c) {
+  if (!c.layout.experts || c.layout.experts->shares.of_layer.empty()) return;
+  const ExpertLayout& experts = *c.layout.experts;
+  const auto loads = loads_of(experts.shares, Mesh::size_of(experts.parallel), experts.capacity);
+  std::vector<std::string>& notes = c.compiled.plan.notes;
+  if (!experts.pads) {
+    for (std::string& words : words_of(loads)) notes.push_back(std::move(words));
+  }
+  const double dropped = mean_dropped(loads);
+  if (dropped > 0) {
+    notes.push_back(fmt::format("experts have no place for {:.1f} % of the rows: these are dropped",
+                                100 * dropped));
   }
 }
 
@@ -286,6 +303,7 @@ void describe(Compilation& c) {
   plan.notes.emplace_back(
       "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
+  describe_experts(c);
   note_padded_inputs(plan, workload, plan.notes);
   compiled.warnings = layout.warnings;
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),

@@ -12,6 +12,7 @@
 #include "strategies/compile/stations.hpp"
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/layout/propagate.hpp"
+#include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
 #include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/make_calls.hpp"
@@ -54,6 +55,7 @@ void list_kernels(Compilation& c) {
   } else {
     c.spmd = list_kernels(std::move(c.spmd), kernel_choice(*c.strategy.kernels));
   }
+  hold_rows(c.workload, c.spmd);
 }
 
 void make_calls(Compilation& c) {

@@ -73,6 +73,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   options.experts = experts;
   read_kernels(strategy, options);
   complete_kernels(options);
+  options.split_latents = options.kernels->value("base", Json()) == "eager";
   split_context(mesh, roles, ContextMethod::ring, options);
 }
 

@@ -9,6 +9,7 @@
 #include "strategies/key_place.hpp"
 #include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/check_context.hpp"
+#include "strategies/layout/context_axes.hpp"
 #include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
@@ -37,6 +38,7 @@ class Assigner {
       result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
       result_.context = strategy_.context;
       result_.experts = strategy_.experts;
+      set_head_devices(workload_, strategy_.place, result_);
       find_idle_axes();
       return std::move(result_);
     }
@@ -62,7 +64,9 @@ class Assigner {
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);
+    set_head_devices(workload_, strategy_.place, result_);
     check_context(workload_, result_, strategy_.place);
+    if (result_.experts) check_shares(workload_, *result_.experts, strategy_.place);
     find_idle_axes();
     return std::move(result_);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/key_place.hpp"
+#include "strategies/layout/context_axes.hpp"
 
 namespace shardsim {
 
@@ -32,20 +33,23 @@ void check_context(const Workload& workload, const Layout& layout, const Place& 
   if (devices > 1) check_experts_of_decoding(workload, layout, strategy);
   if (devices == 1 || layout.context.method == ContextMethod::gather) return;
   const Place place = place_of_key(strategy, "context");
-  const bool is_ring = layout.context.method == ContextMethod::ring;
+  const bool is_ring = !ring_axes(layout).empty();
   // Balanced parts are pairs from both ends.
   const std::int64_t parts = is_ring && layout.context.balanced ? 2 * devices : devices;
+  const AxisList heads = head_axes(layout);
+  const bool is_ring_too = layout.context.method == ContextMethod::ring_all_to_all;
   for (const Label& label : workload.labels) {
     if (label.role == LabelRole::sequence && label.size % parts != 0) {
       throw InputError(place, fmt::format("a sequence of {} does not divide into {} parts for {} "
                                           "devices",
                                           label.size, parts, devices));
     }
-    const std::int64_t split = devices * Mesh::size_of(layout.model_axes);
-    if (!is_ring && label.role == LabelRole::heads && label.size % split != 0) {
+    const std::int64_t split = Mesh::size_of(heads) * Mesh::size_of(layout.model_axes);
+    if (!heads.empty() && label.role == LabelRole::heads && label.size % split != 0) {
       throw InputError(place, fmt::format("{} heads ({}) do not go evenly over {} devices, which "
-                                          "\"all-to-all\" splits them over",
-                                          label.size, label.name, split));
+                                          "\"{}\" splits them over",
+                                          label.size, label.name, split,
+                                          is_ring_too ? "ring+all-to-all" : "all-to-all"));
     }
   }
 }

@@ -9,13 +9,15 @@
 //               leaves each kernel as much
 //   all_to_all  heads are split in place of the sequence, by an all-to-all before and behind
 //               (DeepSpeed's Ulysses, arXiv:2309.14509)
+//   ring_all_to_all  both: groups of neighbours exchange heads, and parts go round from group to
+//               group (layout/context_axes.hpp)
 #pragma once
 
 #include <cstdint>
 
 namespace shardsim {
 
-enum class ContextMethod : std::uint8_t { gather, ring, all_to_all };
+enum class ContextMethod : std::uint8_t { gather, ring, all_to_all, ring_all_to_all };
 
 // How keys and values of a ring's parts come to all devices.
 enum class Rotation : std::uint8_t { messages, gather };
@@ -26,6 +28,7 @@ struct ContextLayout {
                          // all the others' keys to look at
   bool keeps_gathered = false;             // what was gathered is kept for backward (PyTorch)
   Rotation rotation = Rotation::messages;  // of a ring
+  std::int64_t head_devices = 0;  // of ring_all_to_all: that split heads; 0: as many as fit
   bool wide_gradients = false;  // of a ring: added up in fp32, and sent so (PyTorch); false: in the
                                 // compute dtype
   friend bool operator==(const ContextLayout&, const ContextLayout&) = default;

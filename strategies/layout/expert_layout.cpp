@@ -1,7 +1,10 @@
 #include "strategies/layout/expert_layout.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/index.hpp"
 
@@ -60,6 +63,36 @@ std::int64_t biased_experts(const Workload& workload, std::int32_t block) {
     if (label.role == LabelRole::experts) experts += label.size;
   }
   return experts;
+}
+
+void check_shares(const Workload& workload, const ExpertLayout& experts, const Place& strategy) {
+  const auto& shares = experts.shares.of_layer;
+  if (shares.empty()) return;
+  const Place place{strategy.file, strategy.pointer + "/experts/balance"};
+  std::set<std::int32_t> with_experts;
+  for (const Block& block : workload.blocks) {
+    const auto op = std::find_if(block.forward.begin(), block.forward.end(),
+                                 [](const Op& one) { return one.function == Function::exchange; });
+    if (!block.is_layer || op == block.forward.end()) continue;
+    const std::int64_t count = workload.labels[at(op->results.front().dims[0].front())].size;
+    for (const std::int32_t number : block.numbers) {
+      const auto found = shares.find(number);
+      if (found == shares.end()) {
+        throw InputError(place, fmt::format("layer {} has experts and no shares of them", number));
+      }
+      if (static_cast<std::int64_t>(found->second.size()) != count) {
+        throw InputError(place, fmt::format("layer {} has {} experts, and shares of {}", number,
+                                            count, found->second.size()));
+      }
+      with_experts.insert(number);
+    }
+  }
+  for (const auto& [layer, list] : shares) {
+    if (with_experts.contains(layer)) continue;
+    throw InputError(place, fmt::format("layer {} has shares of {} experts, and the model none "
+                                        "there",
+                                        layer, list.size()));
+  }
 }
 
 bool is_of_routed_experts(const Workload& workload, TensorId parameter) {

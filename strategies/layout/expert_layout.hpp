@@ -11,8 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sharding/sharding.hpp"
+#include "strategies/layout/expert_shares.hpp"
 #include "workloads/graph/op_graph.hpp"
 #include "workloads/models/build.hpp"
 
@@ -46,8 +48,11 @@ struct ExpertLayout {
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
   bool shards_first = false;  // shards of parameters are of whole experts, padded where these are
                               // fewer than devices (fully_shard); false: within each then
+  double skew = 1;            // rows of the busiest device, over an even share, in all layers
+  ExpertShares shares{};      // or what each expert gets, layer by layer
+  std::optional<double> capacity{};  // places of an expert, over an even share
   bool pads = false;          // each expert gets as many rows as it has places: nobody counts
-  ExpertExchange exchange{};
+  ExpertExchange exchange{};  // what this comes to
   friend bool operator==(const ExpertLayout&, const ExpertLayout&) = default;
 };
 
@@ -72,6 +77,10 @@ struct CutAxes {
 
 // Experts of a block's routers that have a bias which is moved by their load.
 [[nodiscard]] std::int64_t biased_experts(const Workload& workload, std::int32_t block);
+
+// Throws InputError at the strategy's "balance": a layer with experts has no shares or not as many,
+// or a layer with shares no experts. Layers of multi-token prediction are taken as even.
+void check_shares(const Workload& workload, const ExpertLayout& experts, const Place& strategy);
 
 // Is it a parameter of experts that rows are exchanged with?
 [[nodiscard]] bool is_of_routed_experts(const Workload& workload, TensorId parameter);

@@ -85,7 +85,10 @@ class Pinner {
     PatternRules rules(strategy_.activations, mesh_);
     for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
       const Tensor& activation = workload_.tensors[t];
-      if (activation.role != TensorRole::activation || activation.primal != no_tensor) continue;
+      const bool is_cache = activation.role == TensorRole::cache;
+      if (!is_cache &&
+          (activation.role != TensorRole::activation || activation.primal != no_tensor))
+        continue;
       const Block& block = workload_.blocks[static_cast<std::size_t>(activation.block)];
       const auto rule = rules.find_for_all(activation.name, block.numbers);
       if (!rule) continue;

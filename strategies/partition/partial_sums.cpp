@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "strategies/layout/context_axes.hpp"
 
 namespace shardsim {
 TensorId last_gradient(const Workload& workload, const Block& block, TensorId primal) {
@@ -42,6 +43,8 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
     : workload_(workload),
       shardings_(shardings),
       layout_(layout),
+      ring_(ring_axes(layout)),
+      heads_(head_axes(layout)),
       maker_(workload.tensors.size()),
       use_(workload.tensors.size()) {
   for (const Block& block : workload.blocks) {
@@ -67,9 +70,7 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
 
 FactorAxes PartialSums::factors_of(const Op& op) const {
   FactorAxes factors = choose_factors(workload_, op, shardings_);
-  if (splits_context(op) && layout_.context.method == ContextMethod::all_to_all) {
-    split_heads(op, factors);
-  }
+  if (splits_context(op) && !heads_.empty()) split_heads(op, factors);
   const AxisList passed = passed_on(op);
   for (auto& [factor, axes] : factors) {
     std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
@@ -80,12 +81,13 @@ FactorAxes PartialSums::factors_of(const Op& op) const {
 AxisList PartialSums::made(TensorId tensor) const {
   const Op* op = maker_[at(tensor)];
   if (op == nullptr) return is_of_no_example(tensor) ? batch_axes() : AxisList{};
+  if (is_left_apart(tensor)) return {};
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
   AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
-  if (splits_context(*op) && layout_.context.method == ContextMethod::ring) {
+  if (splits_context(*op) && !ring_.empty()) {
     // Gradients of keys come home whole.
-    std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+    std::erase_if(axes, [&](const AxisRef& axis) { return contains(ring_, axis); });
   }
   const AxisList passed = passed_on(*op);
   axes.insert(axes.end(), passed.begin(), passed.end());
@@ -101,15 +103,17 @@ bool PartialSums::splits_context(const Op& op) const {
   });
 }
 
-// In place of the sequence.
+// In place of the sequence, of which a ring's part is left.
 void PartialSums::split_heads(const Op& op, FactorAxes& factors) const {
   for (auto& [factor, axes] : factors) {
-    std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+    const auto removed = std::erase_if(
+        axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+    if (removed > 0) axes.insert(axes.end(), ring_.begin(), ring_.end());
   }
   for (const LabelId factor : shardsim::factors(op)) {
     if (workload_.labels[at(factor)].role != LabelRole::heads) continue;
     AxisList& axes = factors[factor];
-    axes.insert(axes.end(), layout_.sequence_axes.begin(), layout_.sequence_axes.end());
+    axes.insert(axes.end(), heads_.begin(), heads_.end());
   }
 }
 
@@ -140,6 +144,12 @@ AxisList PartialSums::passed_on(const Op& op) const {
 bool PartialSums::is_summand(TensorId tensor) const {
   const Use& use = use_[at(tensor)];
   return use.readers == 1 && use.op != nullptr && kind_of(*use.op) != OpKind::optimizer;
+}
+
+bool PartialSums::is_left_apart(TensorId gradient) const {
+  const Tensor& tensor = workload_.tensors[at(gradient)];
+  return tensor.role == TensorRole::activation_gradient && tensor.primal != no_tensor &&
+         workload_.tensors[at(tensor.primal)].gradient_apart;
 }
 
 bool PartialSums::is_of_no_example(TensorId gradient) const {

@@ -49,6 +49,7 @@ class PartialSums {
   [[nodiscard]] bool adds_gradients(const Op& op) const;
   void split_heads(const Op& op, FactorAxes& factors) const;
 
+  [[nodiscard]] bool is_left_apart(TensorId gradient) const;
   [[nodiscard]] bool is_of_no_example(TensorId gradient) const;
   [[nodiscard]] AxisList batch_axes() const;
 
@@ -60,6 +61,8 @@ class PartialSums {
   const Workload& workload_;
   const TensorShardings& shardings_;
   const Layout& layout_;
+  AxisList ring_;   // of attention over a sequence that is split (layout/context_axes.hpp)
+  AxisList heads_;  // that split its heads in its place
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
   std::set<TensorId> leaving_;  // last gradients of what blocks carry in

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/index.hpp"
+#include "strategies/layout/context_axes.hpp"
 #include "strategies/layout/factors.hpp"
 #include "strategies/partition/kernel_bytes.hpp"
 #include "strategies/partition/kernel_product.hpp"
@@ -27,24 +28,12 @@ class Partitioner {
         builder_(workload, mesh),
         partial_sums_(sums),
         layout_(layout),
+        ring_(ring_axes(layout)),
+        heads_(head_axes(layout)),
         home_(workload.tensors.size(), no_value),
         trains_(has_backward(workload)),
         saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs) {
-    if (!trains_) return;
-    for (const Block& block : workload.blocks) {
-      for (const Op& op : block.backward) {
-        for (const Operand& operand : op.operands) kept_for_backward_.insert(operand.tensor);
-      }
-      kept_for_backward_.insert(block.carries_out.begin(), block.carries_out.end());
-      // What is kept in part is kept whole.
-      for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
-        if (!op->view && op->in_place.empty()) continue;
-        const bool kept = std::any_of(
-            op->results.begin(), op->results.end(),
-            [&](const Operand& result) { return kept_for_backward_.contains(result.tensor); });
-        if (kept) kept_for_backward_.insert(op->operands.front().tensor);
-      }
-    }
+    if (trains_) kept_for_backward_ = kept_for_backward(workload);
   }
 
   SpmdStep run() {
@@ -187,7 +176,7 @@ class Partitioner {
       return;
     }
     const FactorAxes factors = partial_sums_.factors_of(op);
-    if (splits_context(op) && layout_.context.method == ContextMethod::ring) {
+    if (splits_context(op) && !ring_.empty()) {
       return visit_ring(op, factors, pass);
     }
     if (op.view) {
@@ -210,8 +199,8 @@ class Partitioner {
     item.results = made;
     item.kernel = kernel_of(op, factors, item);
     pass.body.push_back(std::move(item));
-    const bool exchanges_heads = op.function == Function::attention && splits_context(op) &&
-                                 layout_.context.method == ContextMethod::all_to_all;
+    const bool exchanges_heads =
+        op.function == Function::attention && splits_context(op) && !heads_.empty();
     const bool merges = std::any_of(op.statistics.begin(), op.statistics.end(),
                                     [](const Statistic& one) { return one.is_gathered; });
     for (std::size_t r = 0; r < op.results.size(); ++r) {
@@ -249,6 +238,12 @@ class Partitioner {
 
   [[nodiscard]] bool splits_context(const Op& op) const { return partial_sums_.splits_context(op); }
 
+  // What lies over the sequence's axes, seen over the parts that a ring and heads have of them.
+  ValueId in_parts(ValueId value) {
+    const Sharding cut = with_sequence_cut(builder_.value(value).sharding, layout_);
+    return cut == builder_.value(value).sharding ? value : builder_.add_view(value, cut);
+  }
+
   // The label that an attention's keys have for their tokens.
   [[nodiscard]] LabelId key_tokens(const Op& op) const {
     const auto is_key = [&](LabelId label) {
@@ -261,11 +256,11 @@ class Partitioner {
   void visit_ring(const Op& op, const FactorAxes& factors, BlockPass& pass) {
     FactorAxes parts = factors;
     const LabelId tokens = key_tokens(op);
-    parts[tokens] = layout_.sequence_axes;
+    parts[tokens] = ring_;
     const auto has_keys = [&](const Operand& operand) {
       return std::find(operand.dims.begin(), operand.dims.end(), Dim{tokens}) != operand.dims.end();
     };
-    RingAttention ring{op, layout_.sequence_axes, layout_.context, {}, {}, {}, {}};
+    RingAttention ring{op, ring_, layout_.context, {}, {}, {}, {}};
     Item item;
     for (const Operand& operand : op.operands) {
       const auto merged = merged_.find(operand.tensor);
@@ -285,8 +280,18 @@ class Partitioner {
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       const TensorId id = op.results[r].tensor;
       if (left[r] != ring.results[r]) merged_[id] = ring.results[r];
-      home_[at(id)] = builder_.bring(left[r], shardings_.of(id), Stream::activations,
-                                     OpMakes{&op, left[r], shardings_.of(id)}, pass.body);
+      if (!heads_.empty() && op.function == Function::attention) {
+        if (kept_for_backward_.contains(id)) before_exchange_[id] = left[r];
+        if (r > 0) {  // statistics, which backward alone reads
+          home_[at(id)] = left[r];
+          continue;
+        }
+      }
+      const Sharding target = with_sequence_cut(shardings_.of(id), layout_);
+      const ValueId back = builder_.bring(left[r], target, Stream::activations,
+                                          OpMakes{&op, left[r], target}, pass.body);
+      home_[at(id)] =
+          target == shardings_.of(id) ? back : builder_.add_view(back, shardings_.of(id));
     }
   }
 
@@ -304,11 +309,10 @@ class Partitioner {
     for (const ValueId known : brought_[tensor]) {
       if (builder_.value(known).sharding == needed) return known;
     }
-    const ValueId brought =
-        builder_.bring(home, needed, Stream::activations, OpReads{&op, home, needed}, pass.body);
+    const ValueId brought = builder_.bring(in_parts(home), needed, Stream::activations,
+                                           OpReads{&op, home, needed}, pass.body);
     brought_[tensor].push_back(brought);
-    const bool keeps_brought =
-        layout_.context.keeps_gathered || layout_.context.method == ContextMethod::all_to_all;
+    const bool keeps_brought = layout_.context.keeps_gathered || !heads_.empty();
     if (keeps_brought && splits_context(op) && op.function == Function::attention &&
         kept_for_backward_.contains(tensor)) {
       builder_.value(brought).category = BufferCategory::activations;
@@ -375,6 +379,8 @@ class Partitioner {
   SpmdBuilder builder_;
   const PartialSums& partial_sums_;
   const Layout& layout_;
+  AxisList ring_;   // of attention over a sequence that is split
+  AxisList heads_;  // or where these split its heads in its place
   std::vector<ValueId> home_;
   bool trains_;
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand

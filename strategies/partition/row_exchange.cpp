@@ -23,6 +23,9 @@ class RowExchange {
     for (std::size_t d = 0; d < by_token.dims.size(); ++d) {
       if (role(by_token, d) == LabelRole::expert_tokens) choice_ = label(by_token, d).size;
     }
+    std::int64_t rows = 1;
+    for (std::size_t d = 0; d + 1 < by_token.dims.size(); ++d) rows *= label(by_token, d).size;
+    is_even_ = label(by_expert, 1).size == (rows + all_experts_ - 1) / all_experts_;
   }
 
   void run(const std::vector<ValueId>& operands, const std::vector<ValueId>& results) {
@@ -94,8 +97,7 @@ class RowExchange {
       return;
     }
     // Of an even routing as many as there are tokens, whatever slots are rounded to.
-    const bool even = experts_.exchange.rows == 1;
-    const ValueId counted = even == (by_expert == from) ? to : from;
+    const ValueId counted = is_even_ == (by_expert == from) ? to : from;
     auto bytes = static_cast<double>(builder_.value(counted).bytes.count());
     if (by_device) {
       bytes *= copies_by_device(all_experts_, choice_, Mesh::size_of(experts_.parallel)) /
@@ -235,6 +237,7 @@ class RowExchange {
   AxisList hearing_;  // over whose devices experts are dealt out or split, and tokens differ
   std::int64_t all_experts_ = 1;
   std::int64_t choice_ = 1;  // experts that a token visits
+  bool is_even_ = true;      // experts have as many slots as an even routing fills
 };
 
 }  // namespace

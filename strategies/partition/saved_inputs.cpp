@@ -1,8 +1,29 @@
 #include "strategies/partition/saved_inputs.hpp"
 
+#include <algorithm>
+
 #include "base/index.hpp"
 
 namespace shardsim {
+
+std::set<TensorId> kept_for_backward(const Workload& workload) {
+  std::set<TensorId> kept;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.backward) {
+      for (const Operand& operand : op.operands) kept.insert(operand.tensor);
+    }
+    kept.insert(block.carries_out.begin(), block.carries_out.end());
+    // What is kept in part is kept whole.
+    for (auto op = block.forward.rbegin(); op != block.forward.rend(); ++op) {
+      if (!op->view && op->in_place.empty()) continue;
+      const bool is_part =
+          std::any_of(op->results.begin(), op->results.end(),
+                      [&](const Operand& result) { return kept.contains(result.tensor); });
+      if (is_part) kept.insert(op->operands.front().tensor);
+    }
+  }
+  return kept;
+}
 
 void SavedInputs::keep(TensorId id, ValueId made) {
   if (!shards_ || builder_.tensor(id).role != TensorRole::activation) return;

@@ -17,6 +17,9 @@
 
 namespace shardsim {
 
+// What the backward passes of blocks read, and what that lies in.
+[[nodiscard]] std::set<TensorId> kept_for_backward(const Workload& workload);
+
 class SavedInputs {
  public:
   // `home`: the value that stands for each tensor, which this changes. Without `shards` nothing is

@@ -66,6 +66,7 @@ std::string model_arguments(const Json& record) {
           {"moe_shared_expert_intermediate_size", "moe-shared-expert-intermediate-size"}}) {
       add_number(arguments, argument, model[key]);
     }
+    arguments += " --transformer-impl local";  // whose latents are split
     const Json& routed = model["moe_layer_freq"];
     const auto dense = std::count(routed.begin(), routed.end(), Json(0));
     arguments +=
@@ -106,6 +107,7 @@ std::string arguments_of(const Json& record, std::int64_t data) {
   if (settings["grad_fp32"] == false) arguments += " --grad-reduce-in-bf16";
   arguments +=
       fmt::format(" --moe-token-dispatcher-type {}", settings["dispatcher"].get<std::string>());
+  add_flag(arguments, "moe-shared-expert-overlap", settings["shared_overlap"]);
   if (const Json capacity = settings.value("capacity", Json()); !capacity.is_null()) {
     add_number(arguments, "moe-expert-capacity-factor", capacity);
     arguments += " --moe-pad-expert-input-to-capacity";

@@ -50,6 +50,7 @@ std::string error_of(const Json& context, std::int64_t tokens, int key_heads) {
 }
 
 constexpr std::int64_t keys = sequence / devices * 8 * 128 * 2;  // of one device, in bf16
+const Json two_by_two = {{"method", "ring+all-to-all"}, {"head_devices", 2}};
 constexpr std::int64_t queries = sequence / devices * 32 * 128 * 2;
 
 }  // namespace
@@ -84,6 +85,25 @@ TEST_CASE("Heads take the place of the sequence in eight exchanges") {
         }) == layers * 8);
 }
 
+// USP, Megatron-Core's a2a+p2p: two neighbours exchange heads, after which each has half of them and
+// half of the sequence: as many bytes as before, in rings of two.
+TEST_CASE("Rings of groups that exchange heads send what both of them do") {
+  const Plan plan = plan_with(two_by_two);
+  CHECK(sent(plan, CollectiveKind::all_to_all) == layers * 2 * (2 * queries + 2 * keys));
+  // A message of keys and values in either pass, and backward two of their gradients.
+  CHECK(sent(plan, CollectiveKind::collective_permute) == layers * (1 + 1 + 2) * 2 * keys);
+  for (const Collective& c : plan.collectives) {
+    using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    if (c.kind == CollectiveKind::all_to_all) CHECK(c.axes == AxisList{{0, 2, 2}});
+    if (c.kind != CollectiveKind::collective_permute) continue;
+    CHECK(c.source_targets == Pairs{{0, 2}, {2, 0}, {1, 3}, {3, 1}});
+  }
+  // As many devices as divide the heads of keys: 2 of 4, of which all are 4.
+  CHECK(plan_with({{"method", "ring+all-to-all"}}, sequence, 2).collectives ==
+        plan_with(two_by_two, sequence, 2).collectives);
+  CHECK(sent(plan_with({{"method", "ring+all-to-all"}}), CollectiveKind::collective_permute) == 0);
+}
+
 TEST_CASE("Gathered keys are gathered again in backward, or kept") {
   const Plan again = plan_with({{"method", "all-gather"}});
   const Plan kept = plan_with({{"method", "all-gather"}, {"keeps", "gathered"}});
@@ -101,6 +121,7 @@ TEST_CASE("All methods compute the same, but for parts in order") {
   for (const char* method : {"ring", "all-to-all"}) {
     CHECK(attention_flops(plan_with({{"method", method}})) == Approx(gathered));
   }
+  CHECK(attention_flops(plan_with(two_by_two)) == Approx(gathered));
   // The last device: half of its own part, and all of the three before, of which a balanced one has
   // half: (1/2 + 3) / (1/2 + 3/2).
   const Plan in_order = plan_with({{"method", "ring"}, {"balanced", false}});
@@ -112,7 +133,13 @@ TEST_CASE("What a split sequence asks of a model") {
              Contains("/context: a sequence of 8196 does not divide into 8 parts for 4 devices"));
   CHECK_THAT(error_of({{"method", "all-to-all"}}, 8192, 2),
              Contains("/context: 2 heads (kv_heads) do not go evenly over 4 devices"));
-  CHECK_THAT(error_of({{"method", "ring+all-to-all"}}, 8192, 8), Contains("is not supported"));
+  CHECK_THAT(error_of({{"method", "ring+all-to-all"}, {"head_devices", 3}}, 8192, 8),
+             Contains("/context/head_devices: heads cannot be split over 3 neighbours of the 4"));
+  CHECK_THAT(error_of({{"method", "ring+all-to-all"}, {"head_devices", 4}}, 8192, 2),
+             Contains("2 heads (kv_heads) do not go evenly over 4 devices, which "
+                      "\"ring+all-to-all\" splits them over"));
+  CHECK_THAT(error_of({{"method", "ring"}, {"head_devices", 2}}, 8192, 8),
+             Contains("/context/head_devices: is of the method \"ring+all-to-all\""));
   CHECK_THAT(error_of({{"method", "all-gather"}, {"rotation", "messages"}}, 8192, 8),
              Contains("/context/rotation: is of the method \"ring\""));
 }

@@ -135,6 +135,142 @@ TEST_CASE("A skewed routing is computed as its busiest device computes it") {
         Approx(1.25 * routed_flops(compile_with(even).plan)));
 }
 
+// Experts have whole slots.
+Approx about(double value) { return Approx(value).epsilon(1e-3); }
+
+// Eight experts on eight devices. Of one that gets a quarter of the rows, twice an even share, the
+// others have a seventh of three quarters each, 6/7 of an even share.
+Json quarter_for(int expert) {
+  Json shares = Json::array();
+  for (int e = 0; e < 8; ++e) shares.push_back(e == expert ? 1.0 / 4 : 3.0 / 28);
+  return shares;
+}
+
+Json with_shares(const Json& first, const Json& second) {
+  return {{"parallel", 8},
+          {"tensor_parallel", 1},
+          {"balance", {{"shares", {{"0", first}, {"1", second}}}}}};
+}
+
+TEST_CASE("Each layer takes as long as on the device that gets most of its rows") {
+  const Json even = {{"parallel", 8}, {"tensor_parallel", 1}};
+  const Json equal = Json::array({1, 1, 1, 1, 1, 1, 1, 1});
+  const CompiledStep balanced = compile_with(even);
+  const double flops = routed_flops(balanced.plan);
+  CHECK(routed_flops(compile_with(with_shares(equal, equal)).plan) == Approx(flops));
+  CHECK(routed_flops(compile_with(with_shares(equal, quarter_for(3))).plan) == about(1.5 * flops));
+  const CompiledStep apart = compile_with(with_shares(quarter_for(2), quarter_for(3)));
+  CHECK(routed_flops(apart.plan) == about(2 * flops));
+  // What the model asks for is the same.
+  CHECK(apart.plan.subject.model_flops.count() ==
+        Approx(balanced.plan.subject.model_flops.count()));
+}
+
+// Device 2 has 2 of an even share in one layer and 6/7 in the other, where both are the same device
+// 2 in both.
+TEST_CASE("Memory is that of the device that gets most of all layers together") {
+  const auto rows = [](const Json& experts) { return read(megatron(experts)).experts->exchange; };
+  const auto apart = rows(with_shares(quarter_for(2), quarter_for(3))).rows_of_layer;
+  CHECK(apart.at(0).most == Approx(2));
+  CHECK(apart.at(0).held == Approx(1));
+  CHECK(apart.at(1).most == Approx(2));
+  CHECK(apart.at(1).held == Approx(3.0 / 7));
+  const auto kept = [](const Json& experts) {
+    std::int64_t bytes = 0;
+    const CompiledStep step = compile_with(experts);
+    for (const Buffer& buffer : step.plan.programs[0].buffers) {
+      if (buffer.category == BufferCategory::activations) bytes += buffer.bytes.count();
+    }
+    return static_cast<double>(bytes);
+  };
+  const Json equal = Json::array({1, 1, 1, 1, 1, 1, 1, 1});
+  const double even = kept(with_shares(equal, equal));
+  const double same = kept(with_shares(quarter_for(2), quarter_for(2))) - even;
+  const double other = kept(with_shares(quarter_for(2), quarter_for(3))) - even;
+  // Over an even share: 1 + 1, and 1 - 1/7. Rows are whole numbers.
+  CHECK(other / same == about(3.0 / 7));
+}
+
+TEST_CASE("Experts without a place for all rows drop them, padded or not") {
+  Json dropping = with_shares(quarter_for(2), quarter_for(3));
+  dropping["capacity_factor"] = 1.5;
+  const double flops = routed_flops(compile_with({{"parallel", 8}, {"tensor_parallel", 1}}).plan);
+  CHECK(routed_flops(compile_with(dropping).plan) == Approx(1.5 * flops));
+  dropping["pad_to_capacity"] = false;
+  dropping["capacity_factor"] = 1.25;
+  CHECK(routed_flops(compile_with(dropping).plan) == Approx(1.25 * flops));
+  dropping["capacity_factor"] = 4;
+  CHECK(routed_flops(compile_with(dropping).plan) == about(2 * flops));
+  // 0.75 of 2 of 8 shares has no place in either layer.
+  const ExpertShares shares{{{0, {2, 1, 1, 1, 1, 1, 0.5, 0.5}}}};
+  const std::vector<LayerLoad> loads = loads_of(shares, 4, 1.25);
+  CHECK(loads[0].dropped == Approx(0.75 / 8));
+  CHECK(loads[0].of_device[0] == Approx((1.25 + 1) / 2));
+  CHECK(loads[0].busiest == 0);
+}
+
+TEST_CASE("Shares of experts are read from a table") {
+  const ExpertShares shares =
+      read_expert_shares_csv("expert, layer, rows\n1,3,10\n0,3,30\n", "shares.csv");
+  CHECK(shares == ExpertShares{{{3, {30, 10}}}});
+  const auto error = [](const char* text) -> std::string {
+    try {
+      (void)read_expert_shares_csv(text, "s.csv");
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(error("") == "s.csv: has no shares of experts");
+  CHECK_THAT(error("layer,expert\n0,0\n"), Contains("s.csv:1: has no column \"share\""));
+  CHECK_THAT(error("layer,expert,share\n0,1,1\n"), Contains("layer 0 has no share of expert 0"));
+  CHECK_THAT(error("layer,expert,share\n0,0,1\n0,0,1\n"),
+             Contains("s.csv:3: expert 0 of layer 0 comes twice"));
+  CHECK_THAT(error("layer,expert,share\n0,0,1\n1,0,1\n1,1,1\n"),
+             Contains("layer 1 has shares of 2 experts, layer 0 of 1"));
+  CHECK_THAT(error("layer,expert,share\n0,0,-1\n"), Contains("found \"-1\""));
+  CHECK_THAT(error("layer,expert,share\n0,0,0\n"), Contains("layer 0: no expert gets rows"));
+  const Json one = Json::array({1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK_THAT(
+      error_of({{"parallel", 8}, {"tensor_parallel", 1}, {"balance", {{"shares", {{"0", one}}}}}}),
+      Contains("/experts/balance: layer 1 has experts and no shares of them"));
+}
+
+// Between the exchange and the products of the others.
+TEST_CASE("Shared experts run while rows travel") {
+  const auto places = [](bool beside) {
+    const Json config = {{"base", "deepseek-v3"}, {"num_hidden_layers", 4}};
+    const Json json = {{"name", "megatron"},
+                       {"experts", {{"parallel", 8}, {"shared_beside", beside}}}};
+    const Mesh data({{"dp", 8}});
+    const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), data);
+    const Step step{.kind = StepKind::forward,
+                    .batch = 8,
+                    .sequence = 512,
+                    .exchange = strategy.experts->exchange};
+    const Plan plan =
+        compile(build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step), step,
+                data, strategy)
+            .plan;
+    std::string order;
+    for (const Task& task : plan.programs[0].tasks) {
+      const auto work = static_cast<std::size_t>(task.work);
+      if (task.kind == TaskKind::collective) {
+        if (plan.collectives[work].kind == CollectiveKind::all_to_all) order += 'x';
+      } else if (plan.names[static_cast<std::size_t>(task.name)].find("shared_experts") !=
+                 std::string::npos) {
+        if (plan.kernels[work].op == "matmul") order += 's';
+      } else if (plan.kernels[work].op == "grouped_matmul") {
+        order += 'e';
+      }
+    }
+    return order;
+  };
+  // Rows and weights there, gate and up of all, down, rows back.
+  CHECK(places(false) == "sssxxeex");
+  CHECK(places(true) == "xxsseexs");
+}
+
 TEST_CASE("What experts cannot be dealt out over") {
   CHECK_THAT(error_of({{"parallel", 3}}), Contains("/experts/parallel: experts cannot be dealt out "
                                                    "over 3 of the 8 devices of dp"));

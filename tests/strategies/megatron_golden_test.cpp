@@ -84,6 +84,7 @@ Json strategy_of(const Json& settings) {
     // pad_buckets_for_high_nccl_busbw: a multiple of 2^16 (param_and_grad_buffer.py).
     strategy["gradient_buffer"] = {{"bucket_multiple", 1 << 16}};
   }
+  strategy["latents"] = "split";  // the records' models are of the local specification
   if (settings["ep"] != 1) {
     // The records' experts are modules of their own (SequentialMLP).
     strategy["experts"] = {{"parallel", settings["ep"]}, {"grouped", false}};
@@ -92,6 +93,7 @@ Json strategy_of(const Json& settings) {
     if (settings.contains("capacity") && !settings["capacity"].is_null()) {
       strategy["experts"]["capacity_factor"] = settings["capacity"];
     }
+    if (settings["shared_overlap"] == true) strategy["experts"]["shared_beside"] = true;
   }
   if (settings["pp"] == 1) return strategy;
   Json pipeline = {{"schedule", settings["vpp"].is_null() ? "1f1b" : "interleaved-1f1b"}};
@@ -138,6 +140,7 @@ CompiledStep compile_record(const Json& record) {
   const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), mesh);
   Step step = step_of(record);
   if (strategy.experts) step.exchange = strategy.experts->exchange;
+  step.split_latents = strategy.split_latents && !strategy.model_axis.empty();
   Workload workload =
       build_step(load_model_config(JsonReader(config, {"record", "/model"}), ""), step, {},
                  strategy.pipeline ? SharedParameters::copies : SharedParameters::one);

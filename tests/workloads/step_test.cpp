@@ -63,6 +63,33 @@ TEST_CASE("A forward step has neither backward pass nor optimizer") {
   for (const Block& block : w.blocks) CHECK(block.optimizer.empty());
 }
 
+// What twelve layers have more than eleven; no embedding, no head, no optimizer's state.
+TEST_CASE("A layer alone is what one more of them adds") {
+  const auto layers = [](int count) {
+    const Json config = {{"base", "gpt2"}, {"n_layer", count}};
+    return build_step(load_model_config(JsonReader(config, {"model", ""}), ""), usual);
+  };
+  const Workload whole = layers(12), less = layers(11);
+  const Workload w = build_step(gpt2(), with([](Step& s) {
+                                  s.kind = StepKind::layer;
+                                  s.optimizer.kind = "none";
+                                }));
+  CHECK(parameter_count(w) == parameter_count(whole) - parameter_count(less));
+  CHECK(model_flops(w).needed.count() ==
+        Approx(model_flops(whole).needed.count() - model_flops(less).needed.count()));
+  CHECK(w.tokens == 8 * 64);
+  const Workload forward = build_step(gpt2(), with([](Step& s) {
+                                        s.kind = StepKind::layer;
+                                        s.layer_backward = false;
+                                      }));
+  CHECK_FALSE(has_backward(forward));
+  CHECK_THROWS_WITH(build_step(gpt2(), with([](Step& s) {
+                                 s.kind = StepKind::layer;
+                                 s.layer.number = 12;
+                               })),
+                    Catch::Contains("the model has no layer 12: its layers are 0 to 11"));
+}
+
 // In one order: what the model reads, how the batch is cut, what leaves the step.
 TEST_CASE("Errors of a step name its keys, or the model's file where it is written nowhere") {
   const auto error = [](const Step& step, const Place& place) -> std::string {

@@ -35,6 +35,11 @@ LabelId GraphBuilder::label(std::string_view name, std::int64_t size, LabelRole 
   return static_cast<LabelId>(workload_.labels.size() - 1);
 }
 
+void GraphBuilder::set_parts(LabelId label, double needed, double held) {
+  workload_.labels[static_cast<std::size_t>(label)].needed = needed;
+  workload_.labels[static_cast<std::size_t>(label)].held = held;
+}
+
 void GraphBuilder::begin_block(std::string name) {
   end_stack();
   Block block;
@@ -327,6 +332,10 @@ TensorId GraphBuilder::cross_entropy(TensorId logits, TensorId targets, LabelId 
 TensorId GraphBuilder::marked(TensorId id, StreamMark mark) {
   workload_.tensors[static_cast<std::size_t>(id)].mark = mark;
   return id;
+}
+
+void GraphBuilder::leave_gradient_apart(TensorId id) {
+  workload_.tensors[static_cast<std::size_t>(id)].gradient_apart = true;
 }
 
 std::int64_t GraphBuilder::label_size(LabelId label) const {

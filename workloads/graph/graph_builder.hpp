@@ -31,6 +31,7 @@ class GraphBuilder {
   GraphBuilder(std::string model, DType compute_dtype, WeightTypes weights = {});
 
   LabelId label(std::string_view name, std::int64_t size, LabelRole role = LabelRole::none);
+  void set_parts(LabelId label, double needed, double held);  // Label::needed, Label::held
 
   // Blocks follow each other.
   void begin_block(std::string name);
@@ -227,6 +228,7 @@ class GraphBuilder {
 
   // Says where an activation stands on the residual stream; answers it.
   TensorId marked(TensorId id, StreamMark mark);
+  void leave_gradient_apart(TensorId id);  // Tensor::gradient_apart
 
   void note(std::string text);
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }

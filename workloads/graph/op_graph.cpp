@@ -34,7 +34,8 @@ double model_flops_of(const Op& op, const Workload& workload) {
   if (op.recompute || (kind_of(op) != OpKind::einsum && kind_of(op) != OpKind::attention)) return 0;
   double points = 1;
   for (const LabelId label : factors(op)) {
-    points *= static_cast<double>(workload.labels[static_cast<std::size_t>(label)].size);
+    const Label& l = workload.labels[static_cast<std::size_t>(label)];
+    points *= static_cast<double>(l.size) * l.needed;
   }
   return points * needed_per_point(workload, op);  // without its mask
 }

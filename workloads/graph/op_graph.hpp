@@ -69,6 +69,10 @@ struct Label {
   std::string name;  // "batch", "hidden", ...
   std::int64_t size = 1;
   LabelRole role = LabelRole::none;
+  // Of rows that some device has more of than others, as it has them: the part that the model asks
+  // for, and the part that a device has for which memory is planned.
+  double needed = 1;
+  double held = 1;
 };
 
 // A dimension as the product of labels, major to minor. Never empty.
@@ -114,6 +118,9 @@ struct Tensor {
   bool remade = false;
   // Of an activation that backward reads: it lies in the memory of the host until then.
   bool on_host = false;
+  // Each device goes on with the gradient that it has made of an activation, though others have
+  // read it as well and nobody adds these up (a part of Megatron-Core's local latent attention).
+  bool gradient_apart = false;
   bool trained = true;          // of a parameter: false is one without gradient and optimizer state
   bool stored_as_read = false;  // of a parameter: it is stored in `dtype`, whatever others are
   std::int32_t form = -1;       // of a parameter: index into the forms of Workload::view

@@ -80,6 +80,9 @@ struct Experts {
   std::string gate_apart{};  // of rows: the gate's, gate_up is then up's alone
   std::string out_bias{};    // of what comes out, [h]; empty: none
   double inner_dropout = 0;  // of what the last product reads
+  // Of rows that are exchanged, those of the busiest device's experts over an even share, and the
+  // part of these for which memory is planned; 0: as the step says of all layers.
+  double load = 0, held = 1;
   std::optional<Mlp> shared{};
   bool shared_outside = false;    // its module lies beside the mixture's
   std::string correction_bias{};  // the router's, where the mixture's module holds it

@@ -112,6 +112,9 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   if (options.target && (!tokens || !has_encoder)) {
     fail("/target_sequence", "is of models with an encoder and a decoder");
   }
+  if (options.one_layer && !described) {
+    fail("/step", "\"layer\" is of models that are made of layers, by their config.json");
+  }
   if (!tokens && options.sequence) {
     fail("/sequence", "a sequence length was given: this model derives it from the image");
   }

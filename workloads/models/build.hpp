@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,14 @@
 
 namespace shardsim {
 
+// Of one layer: rows of the device that gets most of them, over those of an even routing, and which
+// part of these the device has that gets most of all layers together.
+struct ExpertRows {
+  double most = 1;
+  double held = 1;
+  friend bool operator==(const ExpertRows&, const ExpertRows&) = default;
+};
+
 // Experts that lie on different devices (strategies/layout/expert_layout.hpp): rows of tokens go to
 // the experts that they visit and back.
 struct ExpertExchange {
@@ -26,8 +35,12 @@ struct ExpertExchange {
   // (Megatron-Core); false: they stay, for the sum of a token's rows.
   bool weights_travel = false;
   bool shared_first = false;  // experts that every token visits are run before the others
+  // Or while rows travel: their first products on the way to the others, their last on the way back
+  // (Megatron-Core's moe_shared_expert_overlap).
+  bool shared_beside = false;
   // Rows that an expert gets, over those of an even routing: of the busiest, or with padding.
   double rows = 1;
+  std::map<std::int32_t, ExpertRows> rows_of_layer{};  // or of layers by their number
   friend bool operator==(const ExpertExchange&, const ExpertExchange&) = default;
 };
 
@@ -41,6 +54,12 @@ struct TokenCache {
   friend bool operator==(const TokenCache&, const TokenCache&) = default;
 };
 
+// A layer of the last stack by its number; nothing: the first of those that are most alike.
+struct OneLayer {
+  std::optional<std::int64_t> number{};
+  friend bool operator==(const OneLayer&, const OneLayer&) = default;
+};
+
 // What of a step shapes the forward pass.
 struct WorkloadOptions {
   std::int64_t batch = 1;                // sequences or images that go through the model together
@@ -50,7 +69,9 @@ struct WorkloadOptions {
   std::int64_t mtp_layers = 0;  // of multi-token prediction, beside the model's own layers
   WeightTypes weights{};        // where norms and look-ups do not take them in compute_dtype
   std::optional<ExpertExchange> exchange{};
+  bool split_latents = false;  // what makes latents of attention is split as other products are
   std::optional<TokenCache> cache{};
+  std::optional<OneLayer> one_layer{};  // that layer alone, of states that enter; no head
   bool drops = false;  // with dropout, as training does: of the model's own rates, or this one
   std::optional<double> dropout{};
   DType index_dtype = DType::i64;        // of token numbers, positions and labels; JAX has int32

@@ -9,6 +9,7 @@
 #include "workloads/models/config_reader.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/graph/model_graph.hpp"
+#include "workloads/models/layer_loads.hpp"
 #include "workloads/models/walk.hpp"
 
 namespace shardsim {
@@ -82,7 +83,10 @@ DescribedModel read_described(const ModelConfig& config) {
 
 Workload build_described(const ModelConfig& config, const WorkloadOptions& options) {
   const JsonReader json(*config.json, {config.path, ""});
-  const DescribedModel model = read_described(config);
+  DescribedModel model = read_described(config);
+  if (options.exchange && !options.exchange->rows_of_layer.empty()) {
+    models::set_layer_loads(model.spec, *options.exchange);
+  }
   if (models::reads_tokens(model.spec)) {
     require_positions(json, model.spec, longest(options));
   }

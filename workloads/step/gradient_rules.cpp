@@ -117,7 +117,18 @@ void rope_rule(const Op& op, GradientTape& tape) {
 }
 
 // Views have no storage of their own, gradients of views do: they are copied together.
+// Of a view of all that is seen as it is: a view.
+void whole_view_rule(const Op& op, GradientTape& tape) {
+  Op back = op_of(Function::split, {arrived(tape, op.results[0])});
+  back.view = true;
+  contribute_result(std::move(back), op.operands[0], tape);
+}
+
 void split_rule(const Op& op, GradientTape& tape) {
+  if (op.view && op.results.size() == 1 && op.results[0].dims == op.operands[0].dims) {
+    whole_view_rule(op, tape);
+    return;
+  }
   std::vector<Operand> parts;
   for (const Operand& result : op.results) {
     parts.push_back(arrived(tape, result));

@@ -59,12 +59,14 @@ WorkloadOptions options_of(const ModelConfig& config, const Step& step, const Pl
                           .mtp_layers = step.mtp_layers,
                           .weights = step.precision.weights,
                           .exchange = step.exchange,
+                          .split_latents = step.split_latents,
                           .cache = {},
-                          .drops = step.kind == StepKind::train,
+                          .drops = has_gradients(step),
                           .dropout = step.dropout,
                           .index_dtype = step.precision.indices,
                           .target = step.target_sequence,
                           .place = place};
+  if (step.kind == StepKind::layer) options.one_layer = step.layer;
   if (is_inference(step.kind)) set_cache(config, step, options);
   return options;
 }
@@ -83,12 +85,18 @@ std::string_view name_of(StepKind kind) {
       return "decode";
     case StepKind::generate:
       return "generate";
+    case StepKind::layer:
+      return "layer";
   }
   return "";
 }
 
 bool is_inference(StepKind kind) {
   return kind == StepKind::prefill || kind == StepKind::decode || kind == StepKind::generate;
+}
+
+bool has_gradients(const Step& step) {
+  return step.kind == StepKind::train || (step.kind == StepKind::layer && step.layer_backward);
 }
 
 Step prefill_of(const Step& step) {
@@ -201,7 +209,7 @@ Workload build_step(const ModelConfig& config, const Step& step, const Place& pl
     throw InputError(outputs, "outputs of a step with multi-token prediction are not supported");
   }
   add_outputs(workload, step.outputs, outputs);
-  if (step.kind == StepKind::train) {
+  if (has_gradients(step)) {
     add_backward(workload, step.rematerialization, chunks);
     add_optimizer(workload, step.optimizer);
   }

@@ -24,10 +24,11 @@ namespace shardsim {
 
 enum class StepKind : std::uint8_t {
   train,
-  forward,  // no gradients, no optimizer
-  prefill,  // a prompt, whose keys and values are kept
-  decode,   // one token of each sequence, behind those that are kept
-  generate  // a prefill, then decoding step by step
+  forward,   // no gradients, no optimizer
+  prefill,   // a prompt, whose keys and values are kept
+  decode,    // one token of each sequence, behind those that are kept
+  generate,  // a prefill, then decoding step by step
+  layer      // of one layer alone, of states that are there; no optimizer
 };
 [[nodiscard]] std::string_view name_of(StepKind kind);  // "train"
 
@@ -75,6 +76,8 @@ struct Step {
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   std::vector<std::string> outputs{};  // of every example: output_names()
   Precision precision{};
+  OneLayer layer{};                // of StepKind::layer
+  bool layer_backward = true;      // and whether its backward pass follows
   bool gradient_clipping = false;  // by the norm of all gradients
   OptimizerOptions optimizer{};    // of a forward step the type of its parameters alone
   Rematerialization rematerialization{};
@@ -84,11 +87,14 @@ struct Step {
                        // they are
   std::optional<double> dropout{};           // of training; nothing: the model's own rates
   std::optional<ExpertExchange> exchange{};  // what the strategy makes of mixtures of experts
+  bool split_latents = false;                // and of latents
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 // Has it a cache of keys and values?
 [[nodiscard]] bool is_inference(StepKind kind);
+// Does it make gradients?
+[[nodiscard]] bool has_gradients(const Step& step);
 // What a step of Kind::generate does first, and then for each further token: a decoding step behind
 // as many tokens as there are on average, of a `prompt` of so many (prompt_tokens). The prefill
 // makes the first token.

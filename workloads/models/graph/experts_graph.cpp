@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,16 +39,18 @@ class ExpertsGraph {
         n_{c.label("experts", m.experts, LabelRole::experts),
            c.label("choice", m.per_token, LabelRole::expert_tokens),
            c.label("ffn", m.width, LabelRole::width),
-           c.options.exchange ? c.label("slots", slots(), LabelRole::expert_tokens) : 0} {}
+           c.options.exchange ? c.slots(slots_for(load()), needed(), m.held) : 0} {}
 
   TensorId build(TensorId x) {
     note_balance();
-    const bool shared_first = m_.shared && c_.options.exchange && c_.options.exchange->shared_first;
-    TensorId shared = shared_first ? run_shared(x) : no_tensor;
+    const auto& exchange = c_.options.exchange;
+    const bool beside = m_.shared && exchange && exchange->shared_beside;
+    const bool first = m_.shared && exchange && exchange->shared_first && !beside;
+    TensorId shared = first ? run_shared(x) : no_tensor;
     const Routed routed = route(x);
-    const TensorId out = run_experts(x, routed);
+    const TensorId out = run_experts(x, routed, beside ? &shared : nullptr);
     if (!m_.shared) return out;
-    if (!shared_first) shared = run_shared(x);
+    if (shared == no_tensor) shared = run_shared(x);
     const TensorId sum = c_.g.elementwise(Function::add, inside("sum"), {out, shared});
     return m_.shared_averaged ? c_.g.elementwise(Function::scale, inside("average"), {sum}) : sum;
   }
@@ -87,7 +90,7 @@ class ExpertsGraph {
 
  private:
   void note_balance() {
-    if (c_.options.exchange && c_.options.exchange->rows != 1) return;
+    if (c_.options.exchange && load() != 1) return;
     c_.note(
         fmt::format("routing is taken as balanced: each of {} experts sees {} rows of {} tokens",
                     m_.experts, m_.per_token, m_.experts));
@@ -107,10 +110,16 @@ class ExpertsGraph {
     return c_.options.batch * c_.g.label_size(c_.sequence);
   }
   // Of each expert, rounded up.
-  [[nodiscard]] std::int64_t slots() const {
-    const double rows = static_cast<double>(tokens() * m_.per_token) * c_.options.exchange->rows;
+  [[nodiscard]] std::int64_t slots_for(double load) const {
+    const double rows = static_cast<double>(tokens() * m_.per_token) * load;
     return static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(m_.experts)));
   }
+  // The model asks for the rows of an even routing, whoever computes them.
+  [[nodiscard]] double needed() const {
+    const auto even = static_cast<double>(slots_for(1));
+    return std::min(1.0, even / static_cast<double>(slots_for(load())));
+  }
+  [[nodiscard]] double load() const { return m_.load > 0 ? m_.load : c_.options.exchange->rows; }
 
   // Scores of all experts, the largest, and what is made of them.
   Routed route(TensorId x) {
@@ -240,7 +249,9 @@ class ExpertsGraph {
     return c_.gated(at + ".product", gate, parts[1]);
   }
 
-  TensorId run_experts(TensorId x, const Routed& routed) {
+  // `beside`: shared experts are run between, and left there.
+  TensorId run_experts(TensorId x, const Routed& routed, TensorId* beside) {
+    const TensorId tokens = x;
     const std::string at = inside(m_.experts_name);
     TensorId rows =
         c_.g.dispatch(at + ".dispatch", x, routed.numbers, rows_of({c_.hidden}), n_.choice);
@@ -256,6 +267,7 @@ class ExpertsGraph {
       rows = arrived.front();
       if (travels) weights = arrived.back();
     }
+    const TensorId inner_of_shared = beside != nullptr ? begin_shared(tokens) : no_tensor;
     const auto weighted = [&](TensorId x) {
       return c_.g.elementwise(Function::multiply, at + ".weighted",
                               {x, std::exchange(weights, no_tensor)});
@@ -273,6 +285,7 @@ class ExpertsGraph {
     if (exchange) {
       out = c_.g.exchange(at + ".return", {{at + ".returned", out, rows_of({c_.hidden})}}).front();
     }
+    if (beside != nullptr) *beside = end_shared(tokens, inner_of_shared);
     const TensorId sum =
         c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
     if (m_.out_bias.empty()) return sum;
@@ -280,12 +293,28 @@ class ExpertsGraph {
     return c_.g.elementwise(Function::add, inside(m_.out_bias) + ".added", {sum, bias});
   }
 
-  TensorId run_shared(TensorId x) {
-    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
+  [[nodiscard]] Mlp shared_mlp() const {
     Mlp mlp = *m_.shared;
     const std::string module = m_.shared_outside ? "" : m_.name;
     mlp.name = module.empty() ? mlp.name : GraphContext::inside(module, mlp.name);
-    const TensorId out = add(c_, mlp, x);
+    return mlp;
+  }
+  TensorId run_shared(TensorId x) { return end_shared(x, begin_shared(x)); }
+  TensorId begin_shared(TensorId x) {
+    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
+    const Mlp mlp = shared_mlp();
+    const auto& exchange = c_.options.exchange;
+    if (exchange && (exchange->shared_first || exchange->shared_beside)) {
+      // Gathered for them, where rows of the others stay as tokens lie (Megatron-Core).
+      const std::string name = c_.inside(mlp.name) + ".input";
+      x = c_.g.marked(c_.g.slices(name, x, {{name, c_.g.dims_of(x)}}, {}).front(),
+                      StreamMark::branch);
+    }
+    return add_inner(c_, mlp, x);
+  }
+  TensorId end_shared(TensorId x, TensorId inner) {
+    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
+    const TensorId out = add_last_product(c_, shared_mlp(), inner);
     if (m_.shared_gate.empty()) return out;
     const std::string name = m_.shared_outside ? c_.inside(m_.shared_gate) : inside(m_.shared_gate);
     const LabelId one = c_.label("one", 1);

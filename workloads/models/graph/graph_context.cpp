@@ -112,14 +112,25 @@ TensorId GraphContext::cross_entropy(TensorId logits, LabelId classes, bool fp32
 }
 
 LabelId GraphContext::label(const std::string& name, std::int64_t size, LabelRole role) {
+  return label(name, size, role, 1);
+}
+
+LabelId GraphContext::slots(std::int64_t size, double needed, double held) {
+  const LabelId id = label("slots", size, LabelRole::expert_tokens, held);
+  g.set_parts(id, needed, held);
+  return id;
+}
+
+LabelId GraphContext::label(const std::string& name, std::int64_t size, LabelRole role,
+                            double held) {
   std::int64_t others = 0;
   for (const KnownLabel& known : labels_) {
     if (known.name != name) continue;
-    if (known.size == size) return known.id;
+    if (known.size == size && known.held == held) return known.id;
     ++others;
   }
   const std::string unique = others == 0 ? name : fmt::format("{}_{}", name, others + 1);
-  labels_.push_back({name, size, g.label(unique, size, role)});
+  labels_.push_back({name, size, g.label(unique, size, role), held});
   return labels_.back().id;
 }
 

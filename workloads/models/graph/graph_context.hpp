@@ -36,8 +36,10 @@ class GraphContext {
     std::string name;
     std::int64_t size;
     LabelId id;
+    double held = 1;
   };
   std::vector<KnownLabel> labels_;  // before what is made of them
+  LabelId label(const std::string& name, std::int64_t size, LabelRole role, double held);
   std::vector<std::string> notes_;
 
  public:
@@ -45,6 +47,8 @@ class GraphContext {
 
   // Kinds of layers share the labels that are alike; the second size of a name is "name_2".
   LabelId label(const std::string& name, std::int64_t size, LabelRole role = LabelRole::none);
+  // Rows of experts on the device that has most: needed and held as Label has them.
+  LabelId slots(std::int64_t size, double needed, double held);
   [[noreturn]] void refuse(std::string_view component) const;
   void refuse_if(bool has, std::string_view component) const;
   // Once, however often it is said.
@@ -162,6 +166,9 @@ TensorId add_head(GraphContext& c, const Stack& stack, TensorId x);
 // For the components of layers.
 TensorId add(GraphContext& c, const Attention& a, TensorId x);
 TensorId add(GraphContext& c, const Mlp& m, TensorId x);
+// Its two halves: all but the last product, [batch, sequence, width], and that.
+TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x);
+TensorId add_last_product(GraphContext& c, const Mlp& m, TensorId inner);
 TensorId add(GraphContext& c, const LatentAttention& a, TensorId x);
 TensorId add(GraphContext& c, const Experts& m, TensorId x);
 TensorId add(GraphContext& c, const Mamba& m, TensorId x);

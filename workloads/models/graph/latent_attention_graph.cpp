@@ -11,6 +11,14 @@
 //   rope              of the last parts of q and of kv_a, which all heads have in common
 //   attention         keys of nope + rope, values of their own size
 //
+// Split latents (Megatron-Core's local specification, multi_latent_attention.py): what makes them is
+// split by their numbers, as other first products are, and each reads the stream by itself; what it
+// makes is gathered whole, and under sequence parallelism cut again for norm and product behind:
+//
+//   q_a, cut, kv_a, cut, norm, q_b, norm, kv_b
+//
+// Turned parts of keys are read whole, and nobody adds up the gradients that devices have of them.
+//
 // Steps of inference keep latents and turned parts of keys, (kv_rank + rope) numbers a token, which
 // every device has whole. A prefill computes as above. A decoding step attends to latents as they
 // lie: kv_b_proj's two halves are multiplied into queries and results instead (DeepSeek-V2, section
@@ -45,7 +53,7 @@ class LatentAttentionGraph {
     TensorId q, k, v;
   };
   struct KeyLatent {
-    TensorId latent, rope;
+    TensorId latent = no_tensor, rope = no_tensor;
   };
 
   TensorId expanded(TensorId x) {
@@ -98,32 +106,89 @@ class LatentAttentionGraph {
     return {.dims = a_.rope_dim, .complex = a_.complex_rotary};
   }
 
-  KeyLatent key_latent(TensorId x, LabelId rank) {
-    const GraphBuilder::Within part(c_.g, OpPart::key_latent);
+  [[nodiscard]] bool splits() const { return c_.options.split_latents && !c_.options.cache; }
+
+  // As a product or what stands between products reads it.
+  TensorId view(const std::string& name, TensorId x, StreamMark mark) {
+    if (!splits()) return x;
+    return c_.g.marked(c_.g.slices(name, x, {{name, c_.g.dims_of(x)}}, {}).front(), mark);
+  }
+  // Gathered for one product.
+  TensorId own(const std::string& product, TensorId x) {
+    return view(inside(product) + ".input", x, StreamMark::branch);
+  }
+
+  // The latent of a product, whole on every device.
+  TensorId latent_of(const std::string& product, TensorId x, LabelId rank) {
+    const std::string name = inside(product);
+    const Dims whole{{c_.batch}, {c_.sequence}, {rank}};
+    x = own(product, x);
+    if (!splits()) return c_.linear({name, {rank}, {c_.hidden}, a_.bias}, x, whole);
+    const LabelId parts = c_.label(product, c_.g.label_size(rank), LabelRole::width);
+    const TensorId made =
+        c_.linear({name, {parts}, {c_.hidden}, a_.bias}, x, {{c_.batch}, {c_.sequence}, {parts}});
+    return c_.g.marked(
+        c_.g.slices(name + ".whole", made, {{name + ".whole", whole}}, {parts, rank}).front(),
+        StreamMark::branch);
+  }
+  // Of it what lies between products.
+  TensorId cut(const std::string& name, TensorId latent) {
+    return view(name, latent, StreamMark::stream);
+  }
+  // What a norm leaves, gathered for the product behind it.
+  TensorId gathered(const std::string& product, TensorId latent) {
+    return view(inside(product) + ".input", latent, StreamMark::branch);
+  }
+
+  // Without its norm.
+  KeyLatent key_parts(TensorId x, LabelId rank) {
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
-    const TensorId down = c_.linear({inside("kv_a_proj_with_mqa"), {both}, {c_.hidden}, a_.bias}, x,
-                                    {{c_.batch}, {c_.sequence}, {both}});
+    const TensorId latent = latent_of("kv_a_proj_with_mqa", x, both);
     const std::vector<TensorId> parts =
-        c_.g.slices(at_ + ".kv_a.parts", down,
+        c_.g.slices(at_ + ".kv_a.parts", latent,
                     {{at_ + ".latent", {{c_.batch}, {c_.sequence}, {rank}}},
                      {at_ + ".k_rope", {{c_.batch}, {c_.sequence}, {rope_}}}},
                     {both, rank, rope_});
-    return {norm("kv_a_layernorm", parts[0], rank), parts[1]};
+    if (splits()) {
+      for (const TensorId part : parts) c_.g.marked(part, StreamMark::branch);
+    }
+    return {cut(at_ + ".latent.part", parts[0]), parts[1]};
+  }
+  TensorId key_norm(TensorId latent, LabelId rank) {
+    const GraphBuilder::Within part(c_.g, OpPart::key_latent);
+    return norm("kv_a_layernorm", latent, rank);
+  }
+  KeyLatent key_latent(TensorId x, LabelId rank) {
+    const GraphBuilder::Within part(c_.g, OpPart::key_latent);
+    const KeyLatent parts = key_parts(x, rank);
+    return {key_norm(parts.latent, rank), parts.rope};
   }
 
   Heads heads_of(TensorId x) {
     TensorId q_nope = no_tensor;
     TensorId q_rope = no_tensor;
-    split_queries(queries(x), q_nope, q_rope);
     const LabelId rank = c_.label("kv_rank", a_.kv_rank);
-    const KeyLatent down = key_latent(x, rank);
+    KeyLatent down;
+    if (splits() && a_.q_rank > 0) {
+      const TensorId query = query_latent(x);
+      down = [&] {
+        const GraphBuilder::Within part(c_.g, OpPart::key_latent);
+        return key_parts(x, rank);
+      }();
+      split_queries(raised(query), q_nope, q_rope);
+      down.latent = key_norm(down.latent, rank);
+    } else {
+      split_queries(queries(x), q_nope, q_rope);
+      down = key_latent(x, rank);
+    }
     TensorId k_rope = down.rope;
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     turn(c_, rotary(), at_, rope_, q_rope, k_rope);
+    if (splits()) c_.g.leave_gradient_apart(k_rope);
     if (c_.options.cache) static_cast<void>(keep({down.latent, k_rope}));
     const LabelId up = c_.label("kv_b", a_.nope_dim + a_.value_dim);
-    const TensorId expanded =
-        c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}}, down.latent, by_heads(up));
+    const TensorId expanded = c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}},
+                                        gathered("kv_b_proj", down.latent), by_heads(up));
     const std::vector<TensorId> keys_values =
         c_.g.slices(at_ + ".kv_b.parts", expanded,
                     {{at_ + ".k_nope", by_heads(nope_)}, {at_ + ".value", by_heads(value_)}},
@@ -147,18 +212,26 @@ class LatentAttentionGraph {
   TensorId queries(TensorId x) {
     if (a_.q_rank == 0) {
       const GraphBuilder::Within part(c_.g, OpPart::from_latents);
-      return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, x, by_heads(qk_));
+      return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, own("q_proj", x),
+                       by_heads(qk_));
     }
+    return raised(query_latent(x));
+  }
+  // Without its norm.
+  TensorId query_latent(TensorId x) {
+    const GraphBuilder::Within part(c_.g, OpPart::query_latent);
+    return cut(at_ + ".query_latent", latent_of("q_a_proj", x, c_.label("q_rank", a_.q_rank)));
+  }
+  TensorId raised(TensorId query) {
     const LabelId rank = c_.label("q_rank", a_.q_rank);
     const TensorId latent = [&] {
       const GraphBuilder::Within part(c_.g, OpPart::query_latent);
-      const TensorId down = c_.linear({inside("q_a_proj"), {rank}, {c_.hidden}, a_.bias}, x,
-                                      {{c_.batch}, {c_.sequence}, {rank}});
-      return norm("q_a_layernorm", down, rank);
+      return norm("q_a_layernorm", query, rank);
     }();
     if (a_.index) choose_keys(*a_.index, x, latent, rank);
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
-    return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, latent, by_heads(qk_));
+    return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, gathered("q_b_proj", latent),
+                     by_heads(qk_));
   }
 
   // Scores of all keys, and the largest of each query: whole on every device, without gradient.

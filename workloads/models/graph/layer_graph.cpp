@@ -41,8 +41,11 @@ TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, Ten
   if (stack.fp32_residual) x = c.g.cast(name + ".cast", x, c.g.compute_dtype());
   if (!branch.before.exists()) return x;
   const GraphBuilder::Within part(c.g, OpPart::input_norm);
-  // Rows of exchanged experts are dealt out as tokens lie between blocks.
-  const bool stays = c.options.exchange && std::holds_alternative<Experts>(branch.body);
+  // Rows of exchanged experts are dealt out as tokens lie between blocks, and products of split
+  // latents read the stream each for itself.
+  const bool stays = (c.options.exchange && std::holds_alternative<Experts>(branch.body)) ||
+                     (c.options.split_latents && !c.options.cache &&
+                      std::holds_alternative<LatentAttention>(branch.body));
   return c.g.marked(c.norm(branch.before, name, x, {c.hidden}),
                     stays ? StreamMark::stream : StreamMark::branch);
 }

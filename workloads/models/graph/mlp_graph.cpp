@@ -3,6 +3,10 @@
 namespace shardsim::models {
 
 TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
+  return add_last_product(c, m, add_inner(c, m, x));
+}
+
+TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x) {
   const std::string at = c.inside(m.name);
   const LabelId ffn = c.label("ffn", m.width, LabelRole::width);
   const Dims wide{{c.batch}, {c.sequence}, {ffn}};
@@ -31,6 +35,12 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x) {
   if (m.inner_norm.exists()) {
     inner = c.norm(m.inner_norm, GraphContext::inside(at, m.inner_norm.name), inner, {ffn});
   }
+  return inner;
+}
+
+TensorId add_last_product(GraphContext& c, const Mlp& m, TensorId inner) {
+  const std::string at = c.inside(m.name);
+  const LabelId ffn = c.label("ffn", m.width, LabelRole::width);
   const GraphBuilder::Within part(c.g, OpPart::last_product);
   return c.linear(
       {GraphContext::inside(at, m.down), {c.hidden}, {ffn}, m.bias || m.down_bias, m.conv1d}, inner,

@@ -39,6 +39,35 @@ class ModelGraph {
     if (spec.head.kind == HeadKind::language) static_cast<void>(c_.vocab());
   }
 
+  // One layer of the last stack, between states that enter and the mean of those that leave.
+  Workload build_layer(const OneLayer& one, const Place& place) {
+    const Stack& stack = *stacks_.back();
+    const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty();
+    c_.refuse_if(reads_more, "one layer of several stacks, or of layers that have more in common");
+    const std::int64_t layers_there = static_cast<std::int64_t>(stack.order.size());
+    if (one.number && *one.number >= layers_there) {
+      throw InputError(place, fmt::format("the model has no layer {}: its layers are 0 to {}",
+                                          *one.number, layers_there - 1));
+    }
+    const auto number = static_cast<std::int32_t>(one.number.value_or(usual_layer(stack)));
+    const auto kind = static_cast<std::size_t>(stack.order[static_cast<std::size_t>(number)]);
+    c_.enter(stack);
+    c_.g.begin_block("input");
+    carry_out(c_.g.input("states", stack.fp32_residual ? DType::f32 : c_.g.compute_dtype(),
+                         {{c_.batch}, {c_.sequence}, {c_.hidden}}));
+    layers(stack, kind, {number});
+    c_.g.begin_block("head");
+    const TensorId loss = c_.g.mean("loss", c_.g.carry_in("loss.input"), {});
+    const std::int64_t tokens = c_.options.batch * c_.g.label_size(c_.sequence);
+    c_.note(
+        fmt::format("layer {} alone: states enter it, and the mean of what leaves it stands for "
+                    "what would come behind; that states have no gradient saves the first norm's",
+                    number));
+    Workload workload = c_.g.finish(loss);
+    workload.tokens = tokens;
+    return workload;
+  }
+
   Workload build() {
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       enter_stack(i);
@@ -69,6 +98,19 @@ class ModelGraph {
   }
 
  private:
+  // The first of the kind that most layers are of.
+  static std::int64_t usual_layer(const Stack& stack) {
+    std::int64_t usual = 0, most = 0;
+    for (std::size_t i = 0; i < stack.order.size(); ++i) {
+      const auto same = std::count(stack.order.begin(), stack.order.end(), stack.order[i]);
+      if (same > most) {
+        most = same;
+        usual = static_cast<std::int64_t>(i);
+      }
+    }
+    return usual;
+  }
+
   static std::string scope_of(const std::string& prefix) {
     const std::size_t dot = prefix.rfind('.');
     return dot == std::string::npos ? std::string() : prefix.substr(0, dot);
@@ -325,7 +367,12 @@ bool has_encoder(const ModelSpec& spec) {
 Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
   require_graph(spec, place);
   if (spec.network) return build_network(spec, options, place);
-  return ModelGraph(spec, options, place).build();
+  ModelGraph graph(spec, options, place);
+  if (!options.one_layer) return graph.build();
+  return graph.build_layer(*options.one_layer,
+                           options.place.file.empty()
+                               ? place
+                               : Place{options.place.file, options.place.pointer + "/layer"});
 }
 
 }  // namespace shardsim::models
