@@ -13,7 +13,6 @@ struct MegatronRecord {
   Json document;
 };
 
-// Prints of each that is beyond what is compared why it is.
 [[nodiscard]] std::vector<MegatronRecord> megatron_records();
 
 }  // namespace shardsim::test
