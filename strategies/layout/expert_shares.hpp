@@ -5,7 +5,7 @@
 //
 // Experts lie on devices in their order, as many on each. A step exchanges rows before and after
 // the experts of every layer, where all devices wait for the one that has most: each layer takes as
-// long as on its busiest device. Memory is that of the device that gets most of all layers together.
+// long as on its busiest device. Memory is that of the device that gets most of all layers.
 //
 // Example, 4 experts on 2 devices: shares 0.4, 0.3, 0.2, 0.1 make loads of 1.4 and 0.6; device 0 is
 // the busiest, the other waits for 0.8 of 1.4. With places for 1.2 times an even share, and what

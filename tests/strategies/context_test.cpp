@@ -85,8 +85,8 @@ TEST_CASE("Heads take the place of the sequence in eight exchanges") {
         }) == layers * 8);
 }
 
-// USP, Megatron-Core's a2a+p2p: two neighbours exchange heads, after which each has half of them and
-// half of the sequence: as many bytes as before, in rings of two.
+// USP, Megatron-Core's a2a+p2p: two neighbours exchange heads, after which each has half of them
+// and half of the sequence: as many bytes as before, in rings of two.
 TEST_CASE("Rings of groups that exchange heads send what both of them do") {
   const Plan plan = plan_with(two_by_two);
   CHECK(sent(plan, CollectiveKind::all_to_all) == layers * 2 * (2 * queries + 2 * keys));

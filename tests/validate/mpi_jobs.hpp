@@ -1,4 +1,4 @@
-// Jobs of several processes on this machine: the program under mpirun, what it printed, how it ended.
+// Jobs of several processes on this machine: the program under mpirun, what it printed.
 #pragma once
 
 #include <sys/wait.h>

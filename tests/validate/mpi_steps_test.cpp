@@ -1,5 +1,5 @@
-// Steps of every framework on eight processes, through MPI to their end: group and size of each call
-// agree on all sides, or MPI fails or never ends. Nothing here is a claim about speed.
+// Steps of every framework on eight processes, through MPI to their end: group and size of each
+// call agree on all sides, or MPI fails or never ends. Nothing here is a claim about speed.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 Json llama() {
   return {{"base", "llama-3.2-1b"},   {"hidden_size", 64},        {"intermediate_size", 128},
           {"num_attention_heads", 8}, {"num_key_value_heads", 8}, {"head_dim", 8},
-          {"num_hidden_layers", 4},   {"vocab_size", 256}};
+          {"num_hidden_layers", 4},   {"vocab_size", 256},        {"tie_word_embeddings", false}};
 }
 
 Json mixtral() {

@@ -1,8 +1,8 @@
 // A plan for devices that do one thing at a time, as a core of a CPU does, communication included.
 //
 // Every program has one stream with all its tasks in the order in which they started on a machine
-// with streams, of several programs calls in the order in which they ended. Each finds what it waits
-// for done; no other order is made up.
+// with streams, of several programs calls in the order in which they ended. Each finds what it
+// waits for done; no other order is made up.
 //
 // Example: compute A C and communication B, which starts during A: A B C.
 #pragma once

@@ -11,9 +11,9 @@
 //   rope              of the last parts of q and of kv_a, which all heads have in common
 //   attention         keys of nope + rope, values of their own size
 //
-// Split latents (Megatron-Core's local specification, multi_latent_attention.py): what makes them is
-// split by their numbers, as other first products are, and each reads the stream by itself; what it
-// makes is gathered whole, and under sequence parallelism cut again for norm and product behind:
+// Split latents (Megatron-Core's local specification, multi_latent_attention.py): what makes them
+// is split by their numbers, as other first products are, and each reads the stream by itself; what
+// it makes is gathered whole, and under sequence parallelism cut again for norm and product behind:
 //
 //   q_a, cut, kv_a, cut, norm, q_b, norm, kv_b
 //
