@@ -3,8 +3,8 @@
 // launches as often. The host waits for the device where Plan::awaits_messages says so: what comes
 // behind a receive is issued when it has ended.
 //
-// Example: three kernels of one launch, 32 us each: 32, 64 and 96 us into the step. A receive, 32 us
-// into the step, and two kernels: these 32 and 64 us behind its end.
+// Example: three kernels of one launch, 32 us each: 32, 64 and 96 us into the step. A receive, at
+// 32 us, and two kernels: these 32 and 64 us behind its end.
 #pragma once
 
 #include <cstdint>

@@ -52,9 +52,9 @@ Seconds time_on(const EfficiencySurface& surface, const Product& product, Second
   return overhead + at_peak * (slower / surface.efficiency.value);
 }
 
-// The part of a TPU's multipliers that a product of [m, k] x [k, n] uses: the second operand lies on
-// them. Both products of attention have the head's size on one side, and keys, which are many, on
-// the other (Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit",
+// The part of a TPU's multipliers that a product of [m, k] x [k, n] uses, whose second operand lies
+// on them. Both products of attention have the head's size on one side, and keys, which are many,
+// on the other (Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit",
 // ISCA 2017).
 double used_of_unit(const DeviceProfile& device, const Kernel& kernel) {
   if (!device.matrix_unit || !kernel.product) return 1;

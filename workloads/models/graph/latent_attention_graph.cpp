@@ -175,7 +175,7 @@ class LatentAttentionGraph {
         const GraphBuilder::Within part(c_.g, OpPart::key_latent);
         return key_parts(x, rank);
       }();
-      split_queries(raised(query), q_nope, q_rope);
+      split_queries(raised(query, x), q_nope, q_rope);
       down.latent = key_norm(down.latent, rank);
     } else {
       split_queries(queries(x), q_nope, q_rope);
@@ -215,14 +215,14 @@ class LatentAttentionGraph {
       return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, own("q_proj", x),
                        by_heads(qk_));
     }
-    return raised(query_latent(x));
+    return raised(query_latent(x), x);
   }
   // Without its norm.
   TensorId query_latent(TensorId x) {
     const GraphBuilder::Within part(c_.g, OpPart::query_latent);
     return cut(at_ + ".query_latent", latent_of("q_a_proj", x, c_.label("q_rank", a_.q_rank)));
   }
-  TensorId raised(TensorId query) {
+  TensorId raised(TensorId query, TensorId x) {
     const LabelId rank = c_.label("q_rank", a_.q_rank);
     const TensorId latent = [&] {
       const GraphBuilder::Within part(c_.g, OpPart::query_latent);

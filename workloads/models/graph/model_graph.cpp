@@ -366,13 +366,19 @@ bool has_encoder(const ModelSpec& spec) {
 
 Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
   require_graph(spec, place);
-  if (spec.network) return build_network(spec, options, place);
+  const Place of_layer = options.place.file.empty()
+                             ? place
+                             : Place{options.place.file, options.place.pointer + "/layer"};
+  if (spec.network) {
+    if (options.one_layer) {
+      throw InputError(of_layer,
+                       "is of models with stacks of layers, of which this network has none");
+    }
+    return build_network(spec, options, place);
+  }
   ModelGraph graph(spec, options, place);
   if (!options.one_layer) return graph.build();
-  return graph.build_layer(*options.one_layer,
-                           options.place.file.empty()
-                               ? place
-                               : Place{options.place.file, options.place.pointer + "/layer"});
+  return graph.build_layer(*options.one_layer, of_layer);
 }
 
 }  // namespace shardsim::models
