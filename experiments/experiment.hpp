@@ -27,8 +27,8 @@
 //   name                      the file's stem
 //   workload.step             "train"; or "forward"
 //   workload.sequence         models that need none
-//   workload.microbatches     1: no gradient accumulation; "batch" holds all of them. Of inference in
-//                             stages as many as there are stages, or fewer that divide the batch.
+//   workload.microbatches     1: no gradient accumulation; "batch" holds all of them. In inference
+//                             as many as stages, or fewer that divide the batch.
 //                             Or workload.microbatch: the sequences of one of them on a device
 //   workload.metrics          []: names of what is averaged over the devices once a step, each as a
 //                             sum and a count
