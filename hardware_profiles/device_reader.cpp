@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "base/stacks.hpp"
 #include "hardware_profiles/sourced_reader.hpp"
@@ -67,6 +69,29 @@ PowerProfile read_power_profile(const JsonReader& reader) {
   return power;
 }
 
+// By the stacks that the object names.
+template <class Value, class Read>
+std::map<std::string, Sourced<Value>> read_by_stack(const JsonReader& reader, Read read_value) {
+  reader.only_keys(stacks());
+  std::map<std::string, Sourced<Value>> values;
+  for (const auto& [stack, value] : reader.members()) {
+    values[stack] = read_sourced(value, read_value);
+  }
+  return values;
+}
+
+void read_surfaces(const JsonReader& surfaces, DeviceProfile& device) {
+  surfaces.only_keys({"matmul", "attention", "attention_backward"});
+  const auto read_of = [&](const char* kernel_class) {
+    const auto found = surfaces.find(kernel_class);
+    if (!found) return EfficiencySurfaces{};
+    return read_by_dtype<EfficiencySurface>(*found, read_surface);
+  };
+  device.matmul_surfaces = read_of("matmul");
+  device.attention_surfaces = read_of("attention");
+  device.attention_backward_surfaces = read_of("attention_backward");
+}
+
 }  // namespace
 
 DeviceProfile read_device(const JsonReader& reader) {
@@ -85,31 +110,13 @@ DeviceProfile read_device(const JsonReader& reader) {
   device.matmul_efficiency = read_sourced(reader.at("matmul_efficiency"), read_fraction);
   device.attention_efficiency = read_sourced(reader.at("attention_efficiency"), read_fraction);
   device.memory_efficiency = read_sourced(reader.at("memory_efficiency"), read_fraction);
-  if (const auto surfaces = reader.find("surfaces")) {
-    surfaces->only_keys({"matmul", "attention", "attention_backward"});
-    const auto read_of = [&](const char* kernel_class) {
-      const auto found = surfaces->find(kernel_class);
-      if (!found) return EfficiencySurfaces{};
-      return read_by_dtype<EfficiencySurface>(*found, read_surface);
-    };
-    device.matmul_surfaces = read_of("matmul");
-    device.attention_surfaces = read_of("attention");
-    device.attention_backward_surfaces = read_of("attention_backward");
-  }
+  if (const auto surfaces = reader.find("surfaces")) read_surfaces(*surfaces, device);
   device.kernel_launch = read_sourced(reader.at("kernel_launch"), read_seconds);
   if (const auto launch = reader.find("host_launch")) {
-    launch->only_keys(stacks());
-    for (const std::string& stack : stacks()) {
-      const auto time = launch->find(stack);
-      if (time) device.host_launch[stack] = read_sourced(*time, read_seconds);
-    }
+    device.host_launch = read_by_stack<Seconds>(*launch, read_seconds);
   }
   if (const auto workspaces = reader.find("workspaces")) {
-    workspaces->only_keys(stacks());
-    for (const std::string& stack : stacks()) {
-      const auto bytes = workspaces->find(stack);
-      if (bytes) device.workspaces[stack] = read_sourced(*bytes, read_bytes);
-    }
+    device.workspaces = read_by_stack<Bytes>(*workspaces, read_bytes);
   }
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
   if (const auto unit = reader.find("matrix_unit")) {

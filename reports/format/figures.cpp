@@ -154,9 +154,6 @@ Figures figures_of(const Prediction& prediction) {
   add_memory(figures, result);
   add_bubble(figures, compiled.plan, result);
   figures.not_counted = not_counted(machine.profile, figures.peak);
-  for (const ProgramResult& program : result.programs) {
-    figures.on_host = std::max(figures.on_host, program.on_host);
-  }
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
   }
@@ -172,6 +169,7 @@ Figures figures_of(const Prediction& prediction) {
   }
   for (const ProgramResult& program : result.programs) {
     figures.classes.push_back(class_of(program));
+    figures.on_host = std::max(figures.on_host, program.on_host);
   }
   figures.padding = compiled.plan.padding;
   for (const Padding& padding : figures.padding) {

@@ -60,7 +60,8 @@ double used_of_unit(const DeviceProfile& device, const Kernel& kernel) {
   if (!device.matrix_unit || !kernel.product) return 1;
   const std::int64_t edge = device.matrix_unit->value;
   const auto used = [&](std::int64_t size) {
-    return static_cast<double>(size) / static_cast<double>((size + edge - 1) / edge * edge);
+    const std::int64_t squares = ceil_div(size, edge);
+    return static_cast<double>(size) / static_cast<double>(squares * edge);
   };
   const bool is_matmul = kernel.kernel_class == KernelClass::matmul;
   return used(kernel.product->k) * (is_matmul ? used(kernel.product->n) : 1);

@@ -108,6 +108,10 @@ void CudaWork::prepare(const Plan& plan, const std::vector<cuda::Stream>& stream
     for (const Task& task : program.tasks) {
       if (task.kind != TaskKind::kernel && !is_host_copy(task.kind)) continue;
       const Kernel& kernel = plan.kernels[at(task.work)];
+      if (kernel.kernel_class == KernelClass::host) {
+        throw InputError({"", "/programs"},
+                         "what runs on the host, as its optimizer, is not run by the backend nccl");
+      }
       if (is_host_copy(task.kind)) {
         copied = std::max(copied, kernel.bytes);
       } else if (is_product(kernel)) {
