@@ -36,7 +36,7 @@ class NetworkGraph {
 
   Picture input(std::int64_t channels, std::int64_t side);
   // A convolution under a full name.
-  Picture convolve(const std::string& name, const Convolution& convolution, const Picture& x);
+  Picture convolve(const std::string& name, const Convolution& k, const Picture& x);
   Picture group_norm(const std::string& name, std::int64_t groups, const Picture& x);
   Picture batch_norm(const std::string& name, const Picture& x);
   Picture activate(const std::string& activation, const std::string& name, const Picture& x);
