@@ -261,10 +261,8 @@ TEST_CASE("a layer may be one launch") {
   CHECK(simulate(b.plan, machine, {}).step_time == SimTime(3 + 6 * 2));
 }
 
-// The second program receives at 6 + 5 ps. Its kernel is issued at 6, or 3 ps behind that.
-TEST_CASE("a host may wait for what is received before it goes on") {
-  Machine machine = round_node(2);
-  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+// A kernel and a send of one program, issued at 3 and 6 ps, a receive of another, issued at 3.
+PlanBuilder message_behind_a_kernel() {
   PlanBuilder b = two_programs({0}, {1});
   b.plan.issued_by = "eager";
   b.current = 0;
@@ -272,25 +270,25 @@ TEST_CASE("a host may wait for what is received before it goes on") {
   (void)b.transfer(true, 1, 5, {computed});
   b.current = 1;
   (void)b.transfer(false, 0, 5);
+  return b;
+}
+
+// Both ends have been issued at 6.
+TEST_CASE("a message waits for the later of its hosts") {
+  Machine machine = round_node(2);
+  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+  CHECK(simulate(message_behind_a_kernel().plan, machine, {}).step_time == SimTime(6 + 5));
+}
+
+// A kernel behind the receive is issued at 6, or 3 ps behind the receive's end at 6 + 5.
+TEST_CASE("a host may wait for what is received before it goes on") {
+  Machine machine = round_node(2);
+  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
+  PlanBuilder b = message_behind_a_kernel();
   (void)b.kernel(1);
   CHECK(simulate(b.plan, machine, {}).step_time == SimTime(6 + 5));
   b.plan.awaits_messages = true;
   CHECK(simulate(b.plan, machine, {}).step_time == SimTime(6 + 5 + 3 + 1));
-}
-
-// Of a message both ends have been issued: the second program's at 3 ps, the first's kernel at 3
-// and its send at 6.
-TEST_CASE("a message waits for the later of its hosts") {
-  Machine machine = round_node(2);
-  machine.profile.device.host_launch["eager"].value = Seconds(3e-12);
-  PlanBuilder b = two_programs({0}, {1});
-  b.plan.issued_by = "eager";
-  b.current = 0;
-  const TaskId computed = b.kernel(1);
-  (void)b.transfer(true, 1, 5, {computed});
-  b.current = 1;
-  (void)b.transfer(false, 0, 5);
-  CHECK(simulate(b.plan, machine, {}).step_time == SimTime(6 + 5));
 }
 
 }  // namespace shardsim::programs_test

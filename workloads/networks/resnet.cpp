@@ -8,14 +8,8 @@
 namespace shardsim::models {
 namespace {
 
-struct Normed {
-  std::int64_t out = 0;
-  std::int64_t kernel = 3;
-  std::int64_t stride = 1;
-};
-
 // Convolution and batch norm, and an activation where there is one.
-Value normed_convolution(Eager& e, const std::string& name, const Normed& n,
+Value normed_convolution(Eager& e, const std::string& name, const NormedConvolution& n,
                          const std::string& activation, const Value& x) {
   const Scope at(e, name);
   const Convolution convolution{.name = "convolution",
@@ -32,16 +26,7 @@ Value normed_convolution(Eager& e, const std::string& name, const Normed& n,
 
 Value run_layer(Eager& e, const ResNet& net, const Value& x, std::int64_t width,
                 std::int64_t stride) {
-  constexpr std::int64_t reduction = 4;
-  std::vector<Normed> parts;
-  if (net.bottleneck) {
-    const std::int64_t narrow = width / reduction;
-    parts = {{narrow, 1, net.stride_first ? stride : 1},
-             {narrow, 3, net.stride_first ? 1 : stride},
-             {width, 1}};
-  } else {
-    parts = {{width, 3, stride}, {width, 3}};
-  }
+  const std::vector<NormedConvolution> parts = residual_convolutions(net, width, stride);
   Value out = x;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool last = i + 1 == parts.size();
@@ -65,6 +50,16 @@ Value maximum(Eager& e, const Value& x) {
 }
 
 }  // namespace
+
+std::vector<NormedConvolution> residual_convolutions(const ResNet& net, std::int64_t width,
+                                                     std::int64_t stride) {
+  if (!net.bottleneck) return {{width, 3, stride}, {width, 3}};
+  constexpr std::int64_t reduction = 4;
+  const std::int64_t narrow = width / reduction;
+  return {{narrow, 1, net.stride_first ? stride : 1},
+          {narrow, 3, net.stride_first ? 1 : stride},
+          {width, 1}};
+}
 
 Value run(Eager& e, const ResNet& net, const ImageStep& step) {
   Value x = e.input(e.dtype(), {step.batch, net.channels, step.side, step.side});

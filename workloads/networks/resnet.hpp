@@ -36,6 +36,18 @@ struct ResNet {
   bool operator==(const ResNet&) const = default;
 };
 
+// A convolution with a batch norm behind it.
+struct NormedConvolution {
+  std::int64_t out = 0;
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+};
+
+// Of a residual layer, one after the other; the last has no activation of its own.
+[[nodiscard]] std::vector<NormedConvolution> residual_convolutions(const ResNet& net,
+                                                                   std::int64_t width,
+                                                                   std::int64_t stride);
+
 // The mean over places, [batch, width].
 Value run(Eager& e, const ResNet& net, const ImageStep& step);
 

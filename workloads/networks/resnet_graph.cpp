@@ -5,12 +5,6 @@
 namespace shardsim::models {
 namespace {
 
-struct NormedConvolution {
-  std::int64_t out = 0;
-  std::int64_t kernel = 3;
-  std::int64_t stride = 1;
-};
-
 Picture normed(NetworkGraph& n, const std::string& name, const NormedConvolution& k,
                const std::string& activation, const Picture& x) {
   const Convolution convolution{
@@ -22,16 +16,7 @@ Picture normed(NetworkGraph& n, const std::string& name, const NormedConvolution
 
 Picture residual_layer(NetworkGraph& n, const ResNet& net, const std::string& name,
                        const Picture& x, std::int64_t width, std::int64_t stride) {
-  constexpr std::int64_t reduction = 4;
-  std::vector<NormedConvolution> parts;
-  if (net.bottleneck) {
-    const std::int64_t narrow = width / reduction;
-    parts = {{narrow, 1, net.stride_first ? stride : 1},
-             {narrow, 3, net.stride_first ? 1 : stride},
-             {width, 1}};
-  } else {
-    parts = {{width, 3, stride}, {width, 3}};
-  }
+  const std::vector<NormedConvolution> parts = residual_convolutions(net, width, stride);
   Picture out = x;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool last = i + 1 == parts.size();
