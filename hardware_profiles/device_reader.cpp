@@ -57,7 +57,7 @@ HostLinkProfile read_host_link(const JsonReader& reader) {
 }
 
 PowerProfile read_power_profile(const JsonReader& reader) {
-  reader.only_keys({"limit", "idle", "per_flop", "moving"});
+  reader.only_keys({"limit", "idle", "per_flop", "moving", "spread"});
   const JsonReader limit = reader.at("limit");
   PowerProfile power{read_sourced(limit, read_power), read_sourced(reader.at("idle"), read_power),
                      read_by_dtype<Sourced<Energy>>(reader.at("per_flop"),
@@ -65,6 +65,7 @@ PowerProfile read_power_profile(const JsonReader& reader) {
                                                       return read_sourced(energy, read_energy);
                                                     }),
                      read_sourced(reader.at("moving"), read_power)};
+  if (const auto spread = reader.find("spread")) power.spread = read_sourced(*spread, read_fraction);
   if (power.idle.value >= power.limit.value) limit.fail("must be more than \"idle\"");
   return power;
 }

@@ -88,6 +88,9 @@ struct PowerProfile {
   Sourced<Power> idle;                        // awake, with nothing to do
   std::map<DType, Sourced<Energy>> per_flop;  // by dtype of the operands
   Sourced<Power> moving;                      // above idle, while memory bounds a kernel
+  // Standard deviation of the clock that devices of one model sustain at one limit, of the clock:
+  // a step waits for the slowest of its devices. None: not known, and as if all were alike.
+  std::optional<Sourced<double>> spread = {};
 };
 
 struct DeviceProfile {

@@ -179,6 +179,7 @@ Json power_json(const PowerProfile& power) {
     json["per_flop"][std::string(name_of(dtype))] = number_json(energy);
   }
   json["moving"] = number_json(power.moving);
+  if (power.spread) json["spread"] = number_json(*power.spread);
   return json;
 }
 

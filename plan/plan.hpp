@@ -96,6 +96,9 @@ struct Kernel {
   // On the device in its place: none where another kernel does it as well, several where a stack
   // has no one kernel for it.
   std::int32_t launches = 1;
+  // Of a product that adds to its result: what of `bytes` it would not move if it wrote the result
+  // in the operands' type.
+  Bytes added{0};
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

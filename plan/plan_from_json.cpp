@@ -136,7 +136,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
 
 Kernel read_kernel(const JsonReader& json) {
   json.only_keys({"op", "class", "dtype", "flops", "bytes", "product", "aligned", "implementation",
-                  "launches"});
+                  "launches", "added_bytes"});
   Kernel kernel{json.at("op").string(), read_enum(json.at("class"), KernelClass::host),
                 read_dtype(json.at("dtype")), read_flops(json.at("flops")),
                 read_bytes(json.at("bytes"))};
@@ -149,6 +149,7 @@ Kernel read_kernel(const JsonReader& json) {
     constexpr std::int64_t most = 1000;
     kernel.launches = static_cast<std::int32_t>(launches->integer(0, most));
   }
+  if (const auto added = json.find("added_bytes")) kernel.added = read_bytes(*added);
   return kernel;
 }
 

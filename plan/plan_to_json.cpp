@@ -49,6 +49,7 @@ Json kernel_to_json(const Kernel& kernel) {
   }
   if (!kernel.implementation.empty()) json["implementation"] = kernel.implementation;
   if (kernel.launches != 1) json["launches"] = kernel.launches;
+  if (kernel.added.count() > 0) json["added_bytes"] = kernel.added.count();
   return json;
 }
 

@@ -3,13 +3,15 @@
 
     scripts/accuracy_steps.py STEPS.jsonl [SHARDSIM]
         [--tiers A,B] [--jobs 2] [--save FILE] [--use FILE] [--against FILE] [--write]
+        [--evidence]
 
 STEPS.jsonl has one published step a line: {"id", "family", "tier", "experiment" (as `run` takes
 it), "measured": {"step_time_s" or "latency_s"}}. A row whose id hashes even (CRC-32) is of the half
 that constants may be chosen with, an odd one of the half on which errors are reported. --save keeps
 what came out, --use reads it again in place of running, --against shows what an earlier run kept
-beside it. --write replaces the text between the two
-markers in docs/accuracy.md.
+beside it. --write replaces the text between the two markers in docs/accuracy.md, --evidence what
+reports have of steps near a prediction (reports/evidence/steps.csv); sources are in the files beside
+STEPS.jsonl that are named as the families.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from collections import defaultdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "accuracy.md"
+EVIDENCE = ROOT / "reports" / "evidence" / "steps.csv"
 BEGIN = "<!-- scripts/accuracy_steps.py writes this part -->"
 END = "<!-- up to here -->"
 TIME_LIMIT_S = 120
@@ -79,7 +82,8 @@ def predict(shardsim, folder, number, row):
         first = lines[0] if lines else f"exit code {run.returncode}"
         return {"refused": first.replace(str(path), "row")}
     result = json.loads(run.stdout)
-    return {"predicted": result["step_time_s"], "peak": peak_of(result, row)}
+    return {"predicted": result["step_time_s"], "peak": peak_of(result, row),
+            "situation": result.get("situation")}
 
 
 def predict_all(shardsim, rows, jobs):
@@ -222,6 +226,36 @@ def write_document(text):
     DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
 
 
+def source_of(family, folder):
+    """Where a family's rows were published: of the first file that is named so."""
+    found = sorted(folder.glob(f"{family}*.json"))
+    source = json.loads(found[0].read_text())["source"] if found else {}
+    parts = [source.get(key) for key in ("title", "repo", "repo_or_site", "path", "file")]
+    parts += source.get("titles", [])
+    commit = source.get("commit", "")
+    if isinstance(commit, str) and commit: parts.append("@" + commit[:7])
+    return " ".join(part for part in parts if part)
+
+
+def write_evidence(rows, outcomes, folder):
+    known = [(row, outcomes[row["id"]]) for row in rows
+             if outcomes[row["id"]].get("situation") and row["tier"] != "other"]
+    lines = ["# Published steps whose stack is known, with what this version predicts of each:",
+             "# written by scripts/accuracy_steps.py --evidence. The sources:"]
+    for family in sorted({row["family"] for row, _ in known}):
+        lines.append(f"# {family}: {source_of(family, folder)}")
+    lines.append("id,stack,device,step,kind,parameters,devices,tokens,sequence,measured_s,predicted_s")
+    for row, outcome in known:
+        there = outcome["situation"]
+        cells = [row["id"], there["stack"], there["device"], there["step"],
+                 "experts" if there["experts"] else "dense"]
+        cells += [f"{there[key]:.0f}" for key in ("parameters", "devices", "tokens", "sequence")]
+        cells += [f"{measured_time(row):.4g}", f"{outcome['predicted']:.4g}"]
+        assert not any("," in cell for cell in cells), cells
+        lines.append(",".join(cells))
+    EVIDENCE.write_text("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -233,6 +267,7 @@ def main():
     parser.add_argument("--use")
     parser.add_argument("--against")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--evidence", action="store_true")
     options = parser.parse_args()
 
     tiers = options.tiers.split(",") if options.tiers else None
@@ -247,6 +282,8 @@ def main():
         outcomes = predict_all(options.shardsim, rows, options.jobs)
     if options.save:
         pathlib.Path(options.save).write_text(json.dumps(outcomes, indent=0, sort_keys=True))
+    if options.evidence:
+        write_evidence(rows, outcomes, pathlib.Path(options.steps).parent)
     text = document(rows, outcomes, earlier)
     if options.write:
         write_document(text)

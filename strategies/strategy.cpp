@@ -136,6 +136,7 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
     runtime.experts_apart = units->choice(choices_of_key("expert_units")) == "own";
   }
   read_enum(json, "repeat_forward", runtime.repeats);
+  read_enum(json, "product_overlap", runtime.product_overlap);
   read_enum(json, "ask_ahead", runtime.gathers.asked);
   read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
   if (const auto chunks = json.find("loss_chunks")) {
@@ -161,6 +162,7 @@ Json runtime_to_json(const Runtime& runtime) {
           {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
           {"loss_chunks", runtime.loss_chunks},
           {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
+          {"product_overlap", enum_name("product_overlap", runtime.product_overlap)},
           {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
           {"prefetch", gathers.ahead}};
 }

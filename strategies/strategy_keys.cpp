@@ -70,6 +70,14 @@ const std::vector<StrategyKey> key_table = {
      "(torchtitan's "
      "ChunkedCELoss, which has 8)",
      /*of_recipes_alone=*/true},
+    {"product_overlap",
+     {"none", "userbuffers", "asynchronous"},
+     "",
+     "none; of megatron userbuffers with \"overlap\": {\"tp\": true}, of torchtitan asynchronous "
+     "with \"async_tp\"",
+     "collectives of the model axis go on in pieces, one for each device of it, beside the products "
+     "that read what they gather or make what they scatter: gathers, and scatters of forward "
+     "(Transformer Engine's userbuffers), or those of backward as well (PyTorch)"},
     {"input_gradients",
      {"together", "apart"},
      "",

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "reports/format/known_error.hpp"
+#include "strategies/compile/kernel_lists.hpp"
 
 namespace shardsim {
 namespace {
@@ -115,6 +118,35 @@ void add_memory(Figures& figures, const Result& result) {
   figures.fits = figures.peak <= figures.capacity;
 }
 
+bool has_experts(const Plan& plan) {
+  return std::any_of(plan.kernels.begin(), plan.kernels.end(),
+                     [](const Kernel& kernel) { return kernel.op.starts_with("grouped"); });
+}
+
+// Of sizes and kind, which are there already.
+void add_known_error(Figures& figures, const ModelStep& model, const Plan& plan) {
+  const OwnedJson& kernels = model.partitioning.strategy.kernels;
+  if (kernels.is_null()) {
+    if (figures.step_kind == "train") figures.known_error = known_error();
+    return;
+  }
+  const auto devices = static_cast<double>(figures.devices);
+  const auto work = static_cast<double>(
+      figures.tokens_per_step > 0 ? figures.tokens_per_step : model.step.batch);
+  const std::int64_t sequence = model.step.sequence.value_or(1);
+  figures.situation = {.stack = kernel_choice(*kernels).stack,
+                       .device = figures.device,
+                       .step = figures.step_kind,
+                       .has_experts = has_experts(plan),
+                       .parameters = static_cast<double>(std::max<std::int64_t>(
+                           figures.parameters, 1)),
+                       .devices = devices,
+                       .tokens = std::max(work / devices, 1.0),
+                       .sequence = static_cast<double>(std::max<std::int64_t>(sequence, 1))};
+  StepEvidence evidence = evidence_for(*figures.situation);
+  if (evidence.steps > 0) figures.known_error = std::move(evidence);
+}
+
 }  // namespace
 
 double Figures::share(SimTime time) const {
@@ -122,11 +154,25 @@ double Figures::share(SimTime time) const {
   return static_cast<double>(time.count()) / static_cast<double>(step.count());
 }
 
-const KnownError& known_error_of(const std::vector<Figures>& all) {
-  const bool all_say = std::all_of(all.begin(), all.end(), [](const Figures& figures) {
-    return figures.says_kernels || !figures.has_known_error();
-  });
-  return all_say ? known_error_of_stacks : known_error;
+std::string known_error_text(const std::vector<Figures>& all) {
+  std::vector<std::pair<std::string, std::string>> sentences;  // and whose they are
+  for (const Figures& figures : all) {
+    if (!figures.known_error) continue;
+    const std::string sentence = evidence_sentence(*figures.known_error);
+    const auto same = std::find_if(sentences.begin(), sentences.end(),
+                                   [&](const auto& one) { return one.first == sentence; });
+    if (same == sentences.end()) {
+      sentences.emplace_back(sentence, figures.name);
+    } else {
+      same->second += ", " + figures.name;
+    }
+  }
+  if (sentences.size() == 1) return sentences.front().first;
+  std::string text;
+  for (const auto& [sentence, names] : sentences) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", names, sentence);
+  }
+  return text;
 }
 
 Figures figures_of(const Prediction& prediction) {
@@ -145,7 +191,7 @@ Figures figures_of(const Prediction& prediction) {
   figures.tokens_per_step = subject.tokens_per_step;
   if (const auto* model = std::get_if<ModelStep>(&experiment.subject)) {
     figures.step_kind = name_of(model->step.kind);
-    figures.says_kernels = !model->partitioning.strategy.kernels.is_null();
+    add_known_error(figures, *model, compiled.plan);
     if (subject.tokens_per_step == 0) figures.images_per_step = model->step.batch;
   } else {
     figures.step_kind = "program";

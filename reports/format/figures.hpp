@@ -21,7 +21,7 @@
 #include "base/units.hpp"
 #include "experiments/experiment.hpp"
 #include "plan/plan.hpp"
-#include "reports/format/known_error.hpp"
+#include "reports/evidence/evidence.hpp"
 #include "reports/format/not_counted.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -108,7 +108,8 @@ struct Figures {
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
   OwnedJson experiment;                      // as resolved
-  bool says_kernels = false;                 // the strategy says what its stack launches
+  std::optional<Situation> situation;        // where the strategy says what its stack launches
+  std::optional<StepEvidence> known_error;       // of the step time; none: such were not measured
   std::vector<SuggestedChange> suggestions;  // where it does not fit
 
   [[nodiscard]] Bytes of(BufferCategory category) const {
@@ -116,14 +117,12 @@ struct Figures {
   }
   // It fits, but may not with what is not counted.
   [[nodiscard]] bool fits_narrowly() const { return fits && peak + not_counted.high > capacity; }
-  // Training steps of models alone are among those that were measured (known_error.hpp).
-  [[nodiscard]] bool has_known_error() const { return step_kind == "train"; }
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
 };
 
-// Of the step times of all: that of what says least.
-[[nodiscard]] const KnownError& known_error_of(const std::vector<Figures>& all);
+// Of the step times of all: a sentence, or one for each with other words; empty: none is known.
+[[nodiscard]] std::string known_error_text(const std::vector<Figures>& all);
 
 [[nodiscard]] Figures figures_of(const Prediction& prediction);
 [[nodiscard]] std::vector<Figures> figures_of(const std::vector<Prediction>& predictions);

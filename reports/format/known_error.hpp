@@ -6,8 +6,7 @@
 //   measured / predicted    10th percentile 1.13, median 1.35, 90th percentile 1.87
 //
 // Where a strategy says what its stack launches ("kernels"), the error is that of published steps
-// whose stack is known (2026-11-26; docs/accuracy.md, tiers A and B, written by
-// scripts/accuracy_steps.py), of Megatron, DeepSpeed, FSDP, torchtitan and MaxText.
+// near the predicted one (reports/evidence/evidence.hpp).
 //
 // What matters to a comparison is by how much that ratio differs between two steps that have the
 // model, the sequence and the machine in common: of 33 such pairs the 90th percentile of
@@ -17,28 +16,14 @@
 // not known: a comparison of such says so (verdict.hpp).
 #pragma once
 
-#include <string>
+#include "reports/evidence/evidence.hpp"
 
 namespace shardsim {
 
-struct KnownError {
-  int steps = 136;
-  double low = 1.13;     // measured over predicted, 10th percentile
-  double median = 1.35;  // 50th
-  double high = 1.87;    // 90th
-  int pairs = 33;
-  double between_two = 1.13;  // 90th percentile of the ratio's ratio
-};
+[[nodiscard]] StepEvidence known_error();
 
-inline constexpr KnownError known_error;
-inline constexpr KnownError known_error_of_stacks = {
-    .steps = 671, .low = 0.91, .median = 1.05, .high = 1.26};
-inline constexpr const char* known_error_source = "docs/accuracy.md";
-
-// Of two times in one unit: whether the longer is not known to be longer.
-[[nodiscard]] bool is_tie(double shorter, double longer);
-// "measured steps took 1.35 times the predicted time (1.13 to 1.87 times in 8 of 10; 136 steps,
-// docs/accuracy.md)"
-[[nodiscard]] std::string known_error_sentence(const KnownError& error);
+// Of two times in one unit, of steps whose errors differ by so much: whether the longer is not
+// known to be longer.
+[[nodiscard]] bool is_tie(double shorter, double longer, double between_two);
 
 }  // namespace shardsim

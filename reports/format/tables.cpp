@@ -289,8 +289,19 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
   if (!figures.workload.empty()) lines.emplace_back("workload", workload_line(figures));
   if (figures.parameters > 0) lines.emplace_back("parameters", format_count(figures.parameters));
   lines.emplace_back("step time", duration(figures.step).text);
-  if (figures.has_known_error()) {
-    lines.emplace_back("known error", known_error_sentence(known_error_of({figures})));
+  if (figures.known_error) {
+    lines.emplace_back("known error", evidence_sentence(*figures.known_error));
+    std::vector<std::string> nearest;
+    for (const MeasuredStep& step : figures.known_error->nearest) {
+      nearest.push_back(measured_sentence(step));
+    }
+    if (!nearest.empty()) {
+      lines.emplace_back("measured nearby", fmt::format("{}", fmt::join(nearest, "; ")));
+    }
+    if (!figures.known_error->outside.empty()) {
+      lines.emplace_back("beyond evidence",
+                         fmt::format("{}", fmt::join(figures.known_error->outside, "; ")));
+    }
   }
   if (figures.tokens_per_second_per_device) {
     lines.emplace_back("tokens/s/device", throughput(figures).text);

@@ -87,12 +87,22 @@ std::string nothing_fits(const std::vector<Figures>& all) {
                      format_bytes(nearest->capacity), nearest->device);
 }
 
+// By how much the errors of two such steps differ: the most that is known of any of them.
+double between_two(const std::vector<Figures>& all) {
+  double most = 1;
+  for (const Figures& figures : all) {
+    const bool is_known = figures.known_error && figures.known_error->pairs > 0;
+    most = std::max(most, (is_known ? *figures.known_error : known_error()).between_two);
+  }
+  return most;
+}
+
 // Those after the best whose steps are not known to be longer, in order.
 std::vector<int> ties_of(const std::vector<Figures>& all, const std::vector<std::size_t>& order,
                          const Measure& measure) {
   std::vector<int> ties;
   for (std::size_t i = 1; i < order.size(); ++i) {
-    if (is_tie(measure(all[order[0]]), measure(all[order[i]]))) {
+    if (is_tie(measure(all[order[0]]), measure(all[order[i]]), between_two(all))) {
       ties.push_back(static_cast<int>(order[i]));
     }
   }
@@ -111,7 +121,7 @@ std::string tie_text(const std::vector<Figures>& all, const std::vector<std::siz
   return fmt::format(
       "{} tie among the {} that fit: predictions less than {:.0f} % apart are no "
       "difference",
-      text, order.size(), 100 * (known_error.between_two - 1));
+      text, order.size(), 100 * (between_two(all) - 1));
 }
 
 // "fsdp: shortest step among the 3 that fit: 1.230 s, 18.1 % shorter than fsdp+tp (1.500 s)"
@@ -199,7 +209,7 @@ std::string beyond_the_known(const std::vector<Figures>& all,
   return fmt::format(
       "; how far predictions that differ in {} err from each other is not known (of one model, "
       "sequence and machine: {:.0f} %)",
-      fmt::join(parts, ", "), 100 * (known_error.between_two - 1));
+      fmt::join(parts, ", "), 100 * (between_two(all) - 1));
 }
 
 }  // namespace
@@ -244,11 +254,6 @@ Choice choose(const std::vector<Figures>& all) {
                     shorter_but_too_large(all, all[order[0]], measure) +
                     beyond_the_known(all, order) + measure.remark();
   return {.best = static_cast<int>(order[0]), .ties = std::move(ties), .why = std::move(why)};
-}
-
-bool any_known_error(const std::vector<Figures>& all) {
-  return std::any_of(all.begin(), all.end(),
-                     [](const Figures& figures) { return figures.has_known_error(); });
 }
 
 Choice choose(const std::vector<Prediction>& predictions) {

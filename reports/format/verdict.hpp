@@ -26,7 +26,5 @@ namespace shardsim {
 // error of the best, that is a tie, and said; where they differ in what that error is known for,
 // that is said, too.
 [[nodiscard]] Choice choose(const std::vector<Figures>& all);
-// Whether known_error_sentence() is about any of them.
-[[nodiscard]] bool any_known_error(const std::vector<Figures>& all);
 
 }  // namespace shardsim

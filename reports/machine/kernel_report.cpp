@@ -74,6 +74,7 @@ std::string kernel_report_text(const Profile& profile, const Kernel& kernel, std
   table.add_row({"launch and what no shape changes", format_seconds(cost.launch)});
   table.add_row({"computing", format_seconds(cost.computing)});
   table.add_row({"moving", format_seconds(cost.moving)});
+  if (cost.adding.count() > 0) table.add_row({"adding", format_seconds(cost.adding)});
   if (found.of_peak) {
     const FlopRate rate(kernel.flops.count() / cost.total().count());
     table.add_row({"rate", fmt::format("{}, {:.1f} % of the peak", format_flop_rate(rate),

@@ -43,10 +43,9 @@ std::string cards(const Figures& figures) {
     return std::string();
   };
   add("Step time", cell("step time"),
-      figures.has_known_error()
-          ? fmt::format("measured steps took {:.2f} to {:.2f} times as long",
-                        known_error_of({figures}).low, known_error_of({figures}).high)
-          : "");
+      figures.known_error ? fmt::format("measured steps took {:.2f} to {:.2f} times as long",
+                                        figures.known_error->low, figures.known_error->high)
+                          : "");
   if (figures.tokens_per_second_per_device) {
     add("Tokens/s/device", cell("tokens/s/device"), "");
   }
@@ -217,15 +216,14 @@ std::string html_comparison(const std::vector<Figures>& all, const Choice& choic
   const std::string heading =
       found ? fmt::format("{}: {}", names.size() > 1 ? "A tie" : "Best", fmt::join(names, ", "))
             : "Nothing fits";
+  const std::string error = known_error_text(all);
   return page(all, timelines,
               {.title = fmt::format("Comparison of {} configuration{}", all.size(),
                                     all.size() == 1 ? "" : "s"),
                .css_class = found ? "good" : "bad",
                .heading = heading,
-               .text = choice.why + (any_known_error(all)
-                                         ? fmt::format(". Known error: {}.",
-                                                       known_error_sentence(known_error_of(all)))
-                                         : "."),
+               .text = choice.why +
+                       (error.empty() ? "." : fmt::format(". Known error: {}.", error)),
                .best = std::move(best)});
 }
 

@@ -146,13 +146,28 @@ Json peak_buffers(const Figures& figures) {
   return list;
 }
 
+Json situation_json(const Situation& situation) {
+  return {{"stack", situation.stack},           {"device", situation.device},
+          {"step", situation.step},             {"experts", situation.has_experts},
+          {"parameters", situation.parameters}, {"devices", situation.devices},
+          {"tokens", situation.tokens},         {"sequence", situation.sequence}};
+}
+
 // Of step times: what was measured over what was predicted.
-Json known_error_json(const KnownError& error) {
-  return {{"measured_over_predicted",
-           {{"percentile_10", error.low}, {"median", error.median}, {"percentile_90", error.high}}},
-          {"steps", error.steps},
-          {"between_two", error.between_two},
-          {"source", known_error_source}};
+Json known_error_json(const StepEvidence& error) {
+  Json json{{"measured_over_predicted",
+             {{"percentile_10", error.low},
+              {"median", error.median},
+              {"percentile_90", error.high}}},
+            {"steps", error.steps},
+            {"of", error.of}};
+  if (error.pairs > 0) json["between_two"] = error.between_two;
+  for (const MeasuredStep& step : error.nearest) {
+    json["nearest"].push_back(
+        {{"id", step.id}, {"measured_s", step.measured}, {"predicted_s", step.predicted}});
+  }
+  for (const std::string& size : error.outside) json["outside"].push_back(size);
+  return json;
 }
 
 Json suggestions(const Figures& figures) {
@@ -177,7 +192,8 @@ Json result_to_json(const Figures& figures) {
                {"name", figures.name},
                {"experiment", *figures.experiment},
                {"step_time_s", seconds(figures.step)}};
-  if (figures.has_known_error()) json["known_error"] = known_error_json(known_error_of({figures}));
+  if (figures.situation) json["situation"] = situation_json(*figures.situation);
+  if (figures.known_error) json["known_error"] = known_error_json(*figures.known_error);
   json["compute_time_s"] = seconds(figures.compute);
   json["contention_time_s"] = seconds(figures.contention);
   json["communication_time_s"] = seconds(figures.communication);

@@ -10,7 +10,9 @@
 // level is "network", "link" the name of one, "links" how many carry as much: the busiest, at most
 // eight.
 //
-// "known_error" is that of step times (known_error.hpp), of training steps alone;
+// "known_error" is that of step times (evidence/evidence.hpp): {"measured_over_predicted":
+// {"percentile_10", "median", "percentile_90"}, "steps", "of" which, "between_two", "nearest":
+// [{"id", "measured_s", "predicted_s"}], "outside": [text]}, "situation" what it is looked up by;
 // "not_counted_bytes" the least and the most
 // that a device holds beside the peak (not_counted.hpp), "suggestions", of what does not fit, what
 // would: [{"set": {path: value...}, "step_time_s", "peak_bytes", "fits",

@@ -40,9 +40,8 @@ std::string markdown_comparison(const std::vector<Figures>& all, const Choice& c
   std::string text = "## Comparison\n\n" + to_markdown(comparison_table(all));
   const char* heading = choice.best < 0 ? "No choice" : choice.ties.empty() ? "Best" : "Tie";
   text += fmt::format("\n**{}**: {}\n", heading, markdown_escape(choice.why));
-  if (any_known_error(all)) {
-    text += fmt::format("\nKnown error: {}\n",
-                        markdown_escape(known_error_sentence(known_error_of(all))));
+  if (const std::string error = known_error_text(all); !error.empty()) {
+    text += fmt::format("\nKnown error: {}\n", markdown_escape(error));
   }
   for (const Figures& figures : all) {
     if (figures.fits) continue;

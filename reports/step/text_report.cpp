@@ -36,7 +36,9 @@ std::string text_comparison(const std::vector<Figures>& all, const Choice& choic
   std::string text = to_text(comparison_table(all), "", width) + "\n";
   const auto add = [&](const std::string& line) { text += wrapped(line, 0, width) + "\n"; };
   add(choice.best >= 0 && choice.ties.empty() ? "best: " + choice.why : choice.why);
-  if (any_known_error(all)) add("known error: " + known_error_sentence(known_error_of(all)));
+  if (const std::string error = known_error_text(all); !error.empty()) {
+    add("known error: " + error);
+  }
   for (const Figures& figures : all) {
     if (!figures.fits) add(fmt::format("{} {}", figures.name, memory_verdict(figures)));
   }

@@ -1,12 +1,13 @@
 """Products by shape: a formula, and what was measured over it along m for every [n, k]."""
 
 import collections
+import json
 import math
 
 import numpy as np
 
-from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, fraction, mean_errors, minimized,
-                                  own_rows, rows_of)
+from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
+                                  minimized, own_rows, rows_of)
 
 REACH, WEIGHT_OF_FORMULA = 1.5, 0.5  # as in hardware_profiles/kernel_data.cpp
 ROWS = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2560,
@@ -92,9 +93,46 @@ def products(measurements, device):
         tables[dtype]["note"] = note
         print(device, dtype, rounded, note)
     if device == "h100": tables["bf16"]["unaligned"] = unaligned(device, peak)
+    for table in tables.values():
+        table["adding"] = adding(measurements, device)
     for table in tables.values():  # a launch of the kernel that quantizes
         table["floor"] = min(table["floor"], tables["bf16"]["floor"], key=lambda t: float(t[:-3]))
     return tables
+
+
+# Whose products of weights' gradients, added to fp32, were measured beside the same without: of a
+# device that lies between two, both.
+ADDING = {"a100": ["a100_pcie"], "l40s": ["a100_pcie"], "h100": ["a100_pcie", "b200"],
+          "b200": ["b200"], "gb300": ["b200"]}
+BANDWIDTH = {"a100_pcie": 1.935e12, "b200": 7.672e12}
+
+
+def adding(measurements, device):
+    """Of the time that memory takes for 6 more bytes a number of the result, what is not hidden."""
+    shares = [adding_measured(measurements, measured) for measured in ADDING[device]]
+    return {"value": round(sum(shares) / len(shares), 2), "kind": "measured" if device in (
+        "a100", "b200") else "derived", "date": DATE, "source": SIMUMAX,
+            "note": "matmul, NT and added to fp32 against TN and written in bf16, the median over "
+                    f"all shapes, of {' and '.join(ADDING[device])}"}
+
+
+def adding_measured(measurements, measured):
+    with open(measurements / f"compute/simumax_op_efficiency_{measured}.json",
+              encoding="utf-8") as file:
+        rows = [row for row in json.load(file)["rows"] if row["op"] == "matmul"]
+    times = collections.defaultdict(list)  # of one product's shape, whichever way round
+    for row in rows:
+        sizes = tuple(sorted((row["m"], row["k"], row["n"])))
+        seconds = 2 * sizes[0] * sizes[1] * sizes[2] / (row["achieved_tflops"] * 1e12)
+        kind = (row["layout"], row["out_dtype"])
+        times[(sizes, kind)].append((seconds, row["m"] * row["n"]))
+    shares = []
+    for (sizes, kind), added in times.items():
+        plain = times.get((sizes, ("TN", "bf16")))
+        if kind != ("NT", "fp32") or not plain: continue
+        more = np.mean([one[0] for one in added]) - np.mean([one[0] for one in plain])
+        shares.append(more / (6 * added[0][1] / BANDWIDTH[measured]))
+    return float(np.median(shares))
 
 
 def unaligned(device, peak):

@@ -97,24 +97,31 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
     if (table == nullptr) return std::nullopt;
     const double slower = 1 + table->side / static_cast<double>(product.m);
     return KernelCost{table->overhead, kernel.flops / peak.rate * (slower / table->efficiency),
-                      kernel.bytes / device.memory_bandwidth.value, Evidence::modelled,
-                      &table->source};
+                      kernel.bytes / device.memory_bandwidth.value, Seconds(0),
+                      Evidence::modelled, &table->source};
   }
   const ProductTable* table = table_for(device.kernels->products, peak.dtype);
   if (table == nullptr) return std::nullopt;
+  const Seconds adding = table->adding
+                             ? kernel.added / device.memory_bandwidth.value * table->adding->value
+                             : Seconds(0);
   if (!product.aligned && table->unaligned) {
     return KernelCost{table->floor, kernel.flops / peak.rate * (1 / table->unaligned->value),
                       kernel.bytes / device.memory_bandwidth.value * (1 / table->byte_efficiency),
-                      Evidence::modelled, &table->unaligned->source};
+                      adding, Evidence::modelled, &table->unaligned->source};
   }
   // Products side by side fill the device as one with all their rows does.
   const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);
   const double factor = std::exp(found.value);
   const double deeper = 1 + table->depth / static_cast<double>(product.k);
+  const Bytes moved = kernel.bytes - (table->adding ? kernel.added : Bytes(0));
   return KernelCost{
-      table->floor * factor, kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
-      kernel.bytes / device.memory_bandwidth.value * (factor / table->byte_efficiency),
-      found.evidence, &table->source};
+      table->floor * factor,
+      kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
+      moved / device.memory_bandwidth.value * (factor / table->byte_efficiency),
+      adding,
+      found.evidence,
+      &table->source};
 }
 
 std::optional<KernelCost> attention_cost(const DeviceProfile& device, const Kernel& kernel,
@@ -138,7 +145,7 @@ std::optional<KernelCost> attention_cost(const DeviceProfile& device, const Kern
   const double slower = (1 + table->prologue / std::max(keys, 1.0)) * (1 + table->head / numbers) *
                         std::max(1.0, sms / blocks) / table->efficiency;
   return KernelCost{table->overhead, kernel.flops / peak.rate * slower,
-                    kernel.bytes / device.memory_bandwidth.value, Evidence::modelled,
+                    kernel.bytes / device.memory_bandwidth.value, Seconds(0), Evidence::modelled,
                     &table->source};
 }
 
@@ -149,7 +156,7 @@ std::optional<KernelCost> operation_cost(const DeviceProfile& device, const Kern
   if (table == stacks->second.end()) return std::nullopt;
   return KernelCost{table->second.overhead, Seconds(0),
                     kernel.bytes / device.memory_bandwidth.value * (1 / table->second.efficiency),
-                    Evidence::modelled, &table->second.source};
+                    Seconds(0), Evidence::modelled, &table->second.source};
 }
 
 // None: no table of such kernels.

@@ -43,11 +43,12 @@ struct KernelCost {
   Seconds launch{0};  // until it begins, and what of it no shape changes
   Seconds computing{0};
   Seconds moving{0};
+  Seconds adding{0};  // to a result, behind the longer of both
   Evidence evidence = Evidence::efficiency;
   const Source* source = nullptr;  // in the device's tables; none: the profile's efficiencies
 
   [[nodiscard]] Seconds longest() const { return std::max(computing, moving); }
-  [[nodiscard]] Seconds total() const { return launch + longest(); }
+  [[nodiscard]] Seconds total() const { return launch + longest() + adding; }
 };
 
 // At the clock of the tables and efficiencies: sustained_clock.hpp says what power leaves of it.

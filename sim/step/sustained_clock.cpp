@@ -1,6 +1,7 @@
 #include "sim/step/sustained_clock.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 
 #include "base/index.hpp"
 
@@ -43,6 +44,17 @@ Draw draw_of(const DeviceProfile& device, const std::vector<KernelLoad>& mix) {
   return draw;
 }
 
+// Over that of a device in the middle.
+double energy_of_slowest(const PowerProfile& power, std::int64_t devices) {
+  if (!power.spread || devices < 2) return 1;
+  const auto count = static_cast<double>(devices);
+  const double lowest = boost::math::quantile(boost::math::normal(),
+                                              (count - 0.375) / (count + 0.25));
+  constexpr double least = 0.1;  // as below
+  const double clock = std::max(least, 1 - power.spread->value * lowest);
+  return 1 / (clock * clock * clock);
+}
+
 double time_at(const std::vector<KernelLoad>& mix, double clock) {
   double time = 0;
   for (const KernelLoad& load : mix) {
@@ -58,11 +70,13 @@ KernelCost at_clock(KernelCost cost, double clock) {
   return cost;
 }
 
-double sustained_clock(const DeviceProfile& device, const std::vector<KernelLoad>& mix) {
+double sustained_clock(const DeviceProfile& device, const std::vector<KernelLoad>& mix,
+                       std::int64_t devices) {
   if (!device.power) return 1;
   const Power limit = device.power_limit ? device.power_limit->value : device.power->limit.value;
   const double allowed = (limit - device.power->idle.value).count();
-  const Draw draw = draw_of(device, mix);
+  Draw draw = draw_of(device, mix);
+  draw.of_operations *= energy_of_slowest(*device.power, devices);
   const auto is_allowed = [&](double clock) {
     const double energy = draw.of_operations * clock * clock + draw.of_moving;
     return energy <= allowed * time_at(mix, clock);
@@ -90,7 +104,7 @@ double sustained_clock(const DeviceProfile& device, const Plan& plan, const Prog
     if (counts[i] == 0) continue;
     mix.push_back({plan.kernels[i], kernel_cost(device, plan.kernels[i]), counts[i]});
   }
-  return sustained_clock(device, mix);
+  return sustained_clock(device, mix, plan.mesh.devices());
 }
 
 }  // namespace shardsim

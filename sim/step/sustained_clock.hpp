@@ -13,11 +13,18 @@
 // c0 is where products alone are at the profile's own limit, as its energies are given. The mix is
 // all kernels of a program: limits act on averages of tens of milliseconds.
 //
+// Where devices of one model differ (PowerProfile::spread) the mix is that of the slowest of those
+// that wait for each other: of n whose clocks at the limit are normal about c with a deviation of
+// s c, the expected lowest is c (1 - s z) with z the quantile of (n - 3/8) / (n + 1/4) (Blom,
+// "Statistical Estimates and Transformed Beta-Variables", 1958). It is the one whose operations
+// take 1 / (1 - s z)^3 of the others' energy, power at the limit going as the clock's cube.
+//
 // Example: 1200 TFLOP/s in short runs, 0.8 pJ a product's operation at 1000 W of which 140 W idle:
 // alone they sustain 860 / 0.8e-12 = 1075 TFLOP/s, c0 = 0.896; in a step that computes half of the
 // time they draw 140 + 1200e12 / 2 * 0.8e-12 / 0.896^2 = 738 W, and c is 1.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "hardware_profiles/machine.hpp"
@@ -33,9 +40,10 @@ struct KernelLoad {
   double count = 1;
 };
 
-// 1 where the device's power is not known, or its limit is not reached.
+// 1 where the device's power is not known, or its limit is not reached. Of the slowest of so many
+// `devices`.
 [[nodiscard]] double sustained_clock(const DeviceProfile& device,
-                                     const std::vector<KernelLoad>& mix);
+                                     const std::vector<KernelLoad>& mix, std::int64_t devices = 1);
 // Of a program of the plan.
 [[nodiscard]] double sustained_clock(const DeviceProfile& device, const Plan& plan,
                                      const Program& program);

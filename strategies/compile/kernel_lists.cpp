@@ -196,9 +196,10 @@ class Listing {
     std::vector<Item> listed;
     std::vector<std::size_t> place;  // in the new body, of every item of the old one
     for (Item& item : body_) {
-      if (item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul &&
-          bits_of(item.kernel.dtype) <= 8) {
+      if (is_product_of_few_bits(item)) {
         for (const ValueId operand : item.operands) add_cast(operand, item, quantized, listed);
+      } else if (const Item* product = product_behind(item)) {
+        listed.push_back(quantize_gathered(item, *product));
       }
       place.push_back(listed.size());
       listed.push_back(std::move(item));
@@ -210,16 +211,38 @@ class Listing {
     body_ = std::move(listed);
   }
 
+  static bool is_product_of_few_bits(const Item& item) {
+    return item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul &&
+           bits_of(item.kernel.dtype) <= 8;
+  }
+
+  [[nodiscard]] bool is_weight(ValueId id) const {
+    const BufferCategory category = values_[at(id)].category;
+    return category == BufferCategory::parameters ||
+           category == BufferCategory::gathered_parameters;
+  }
+
   void add_cast(ValueId operand, const Item& product, std::set<ValueId>& quantized,
                 std::vector<Item>& listed) const {
+    constexpr double transposing = 2;
     const Value& value = values_[at(operand)];
-    const bool is_weight = value.category == BufferCategory::parameters ||
-                           value.category == BufferCategory::gathered_parameters;
-    const bool is_done = saved_.contains(operand) || bits_of(value.dtype) <= 8;
-    if (is_weight || is_done || !quantized.insert(operand).second) return;
-    const double numbers = static_cast<double>(value.bytes.count()) /
-                           static_cast<double>(size_of(value.dtype).count());
-    const double passes = choice_.stack == "compiled" ? 6 : 4;
+    if (is_weight(operand) || saved_.contains(operand)) return;
+    const bool is_gathered = gathered_.contains(operand);
+    if (!is_gathered && bits_of(value.dtype) <= 8) return;
+    const bool makes_weights =
+        std::none_of(product.operands.begin(), product.operands.end(),
+                     [&](ValueId other) { return is_weight(other); });
+    if (is_gathered && !makes_weights) return;
+    if (!quantized.insert(operand).second) return;
+    const double of_stack = choice_.stack == "compiled" ? 6 : 4;
+    listed.push_back(cast_of(operand, product, is_gathered ? transposing : of_stack));
+  }
+
+  // `passes`: bytes read and written for each of its numbers.
+  [[nodiscard]] Item cast_of(ValueId operand, const Item& product, double passes) const {
+    const Value& value = values_[at(operand)];
+    const double numbers =
+        static_cast<double>(value.bytes.count()) * 8 / static_cast<double>(bits_of(value.dtype));
     Item cast;
     cast.name = product.name + " cast";
     cast.recompute = product.recompute;
@@ -227,7 +250,42 @@ class Listing {
                    Bytes(static_cast<std::int64_t>(passes * numbers))};
     cast.kernel.implementation = choice_.stack;
     cast.operands = {operand};
-    listed.push_back(std::move(cast));
+    return cast;
+  }
+
+  // Of a gather whose result products of few bits alone read: the first of them.
+  [[nodiscard]] const Item* product_behind(const Item& item) const {
+    const bool is_gather = choice_.stack == transformer_engine &&
+                           item.kind == TaskKind::collective &&
+                           item.stream == Stream::activations &&
+                           item.collective.kind == CollectiveKind::all_gather;
+    if (!is_gather || bits_of(values_[at(item.results.front())].dtype) <= 8) return nullptr;
+    const Item* first = nullptr;
+    for (const Item& reader : body_) {
+      if (!reads(reader, item.results.front())) continue;
+      if (!is_product_of_few_bits(reader)) return nullptr;
+      if (first == nullptr) first = &reader;
+    }
+    return first;
+  }
+
+  // What is gathered for such products is quantized where it lies in parts, travels so, and is
+  // transposed for the weights' gradient once it is whole (transformer_engine/pytorch/module/
+  // layernorm_linear.py of 2.0, gather_along_first_dim of a quantized input).
+  Item quantize_gathered(Item& gather, const Item& product) {
+    const DType narrow = product.kernel.dtype;
+    Item cast = cast_of(gather.operands.front(), product, 3);
+    Value& whole = values_[at(gather.results.front())];
+    const auto narrowed = [&](Bytes bytes) {
+      return Bytes(bytes.count() * bits_of(narrow) / bits_of(whole.dtype));
+    };
+    gather.collective.payload = narrowed(gather.collective.payload);
+    for (CollectivePart& one : gather.collective.parts) one.payload = narrowed(one.payload);
+    gather.collective.dtype = narrow;
+    whole.bytes = narrowed(whole.bytes);
+    whole.dtype = narrow;
+    gathered_.insert(gather.results.front());
+    return cast;
   }
 
   std::vector<Item>& body_;
@@ -235,6 +293,7 @@ class Listing {
   const KernelChoice& choice_;
   std::vector<Value>& values_;
   const std::set<ValueId>& saved_;
+  std::set<ValueId> gathered_;  // in few bits
 };
 
 void add_results(const BlockPass& pass, std::set<ValueId>& values) {

@@ -14,8 +14,10 @@
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
+#include "strategies/runtime/joint_products.hpp"
 #include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/make_calls.hpp"
+#include "strategies/runtime/overlapped_products.hpp"
 #include "strategies/schedule/accumulation.hpp"
 
 namespace shardsim {
@@ -67,6 +69,15 @@ void make_calls(Compilation& c) {
       make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis, runtime, c.step);
 }
 
+void combine_products(Compilation& c) {
+  if (!c.strategy.kernels.is_null() && kernel_choice(*c.strategy.kernels).joint_projections) {
+    join_products(c.spmd, c.workload);
+  }
+  if (c.strategy.model_axis.empty()) return;
+  const AxisRef axis = c.mesh.whole(*c.mesh.find(c.strategy.model_axis));
+  overlap_products(c.spmd, axis, c.strategy.runtime.product_overlap);
+}
+
 void word_reasons(Compilation& c) {
   c.spmd = word_reasons(std::move(c.spmd), c.workload, c.mesh, c.layout, *c.sums,
                         c.strategy.runtime, c.step);
@@ -116,6 +127,8 @@ const std::vector<Pass>& passes() {
        step_station},
       {"kernels", "what the stack launches for each op", list_kernels, step_station},
       {"runtime", "the needs as calls: gathers, reductions, updates", make_calls, step_station},
+      {"products", "products that are one, and in pieces beside collectives", combine_products,
+       step_station},
       {"reasons", "why each collective is there", word_reasons, step_station},
       {"schedule", "the order of the passes of microbatches", make_schedule, schedule_station},
       {"emit", "the plan: all unrolled, with dependencies and lifetimes", emit, plan_station},

@@ -6,6 +6,7 @@
 //   partition   each op on its shard, and what is needed of parameters and gradients
 //   kernels     what the stack launches for each op, where the strategy says which it is
 //   runtime     the needs as calls
+//   products    those that a framework computes as one, and in pieces beside collectives
 //   reasons     of each collective, in words
 //   schedule    the order of forward and backward passes of microbatches, on every rank of a
 //               pipeline

@@ -94,7 +94,10 @@ Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
     options.notes.push_back(
         fmt::format("overlap of \"{}\" is not modelled as {}", key, given->json().dump()));
   };
-  note("tp", false);
+  const auto products = json->find("tp");
+  if (products && products->boolean()) {
+    options.runtime.product_overlap = ProductOverlap::userbuffers;
+  }
   note("p2p", true);
   note("experts", false);
   note("embedding_gradient", false);

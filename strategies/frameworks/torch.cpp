@@ -91,10 +91,9 @@ void finish_torchtitan(const JsonReader& strategy, const Mesh& mesh, Strategy& o
   // exchanged rows, so each layer has the next one's parameters gathered beforehand.
   const bool exchanges = options.experts && !options.experts->parallel.empty();
   if (exchanges && !is_given(strategy, "ask_ahead")) options.runtime.gathers.asked = Asked::ahead;
-  if (!is_given(strategy, "async_tp") || !strategy.at("async_tp").boolean()) return;
-  options.notes.push_back(
-      "\"async_tp\" overlaps collectives of tensor parallelism with parts of their products: not "
-      "modelled, they follow each other");
+  if (is_given(strategy, "async_tp") && strategy.at("async_tp").boolean()) {
+    options.runtime.product_overlap = ProductOverlap::asynchronous;
+  }
 }
 
 void begin_ddp(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,

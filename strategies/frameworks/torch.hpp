@@ -12,7 +12,7 @@
 //               first of 1 MiB, all-reduced
 //
 //   key             of          values            when left out
-//   async_tp        torchtitan  true, false       false; not modelled, a note says so
+//   async_tp        torchtitan  true, false       false
 //   bucket_cap_mb   ddp         a number          25, with a first bucket of 1
 //   kernels, context  all       framework.hpp
 //

@@ -80,7 +80,9 @@ bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
       item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul;
   if (!runtime_.adds_in_products || !makes_it || !is_product) return false;
   Value& made = builder_.value(write.gradient);
-  item.kernel.bytes += 2 * builder_.value(main).bytes - made.bytes;
+  const Bytes added = 2 * builder_.value(main).bytes - made.bytes;
+  item.kernel.bytes += added;
+  item.kernel.added = added;
   made.storage = main;
   made.dtype = dtype_;
   made.bytes = builder_.value(main).bytes;

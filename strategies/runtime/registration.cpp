@@ -4,11 +4,29 @@
 #include <cstddef>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/index.hpp"
 
 namespace shardsim {
 namespace {
+
+// Does a tensor seen so have a dimension with that role?
+bool has(const Workload& workload, const Operand& operand, LabelRole role) {
+  return std::any_of(operand.dims.begin(), operand.dims.end(), [&](const Dim& dim) {
+    return std::any_of(dim.begin(), dim.end(),
+                       [&](LabelId label) { return workload.labels[at(label)].role == role; });
+  });
+}
+
+// Of what a product makes: the dimension that is split in tensor parallelism, if it has one.
+LabelRole made_role(const Workload& workload, const Op& op) {
+  if (kind_of(op) != OpKind::einsum || op.results.empty()) return LabelRole::none;
+  for (const LabelRole role : {LabelRole::heads, LabelRole::width}) {
+    if (has(workload, op.results.front(), role)) return role;
+  }
+  return LabelRole::none;
+}
 
 class Registration {
  public:
@@ -31,33 +49,17 @@ class Registration {
 
   [[nodiscard]] const Tensor& tensor(TensorId id) const { return workload_.tensors[at(id)]; }
 
-  // Does a tensor seen so have a dimension with that role?
-  [[nodiscard]] bool has(const Operand& operand, LabelRole role) const {
-    return std::any_of(operand.dims.begin(), operand.dims.end(), [&](const Dim& dim) {
-      return std::any_of(dim.begin(), dim.end(),
-                         [&](LabelId label) { return workload_.labels[at(label)].role == role; });
-    });
-  }
-
-  // Of what a product makes: the dimension that is split in tensor parallelism, if it has one.
-  [[nodiscard]] LabelRole made_role(const Op& op) const {
-    if (kind_of(op) != OpKind::einsum || op.results.empty()) return LabelRole::none;
-    for (const LabelRole role : {LabelRole::heads, LabelRole::width}) {
-      if (has(op.results.front(), role)) return role;
-    }
-    return LabelRole::none;
-  }
-
   [[nodiscard]] bool is_output_of_attention(const Op& op) const {
-    return kind_of(op) == OpKind::einsum && has(op.operands.front(), LabelRole::heads) &&
-           !has(op.results.front(), LabelRole::heads);
+    return kind_of(op) == OpKind::einsum &&
+           has(workload_, op.operands.front(), LabelRole::heads) &&
+           !has(workload_, op.results.front(), LabelRole::heads);
   }
 
   void visit(const Op& op) {
     const bool opens_branch =
         kind_of(op) == OpKind::norm && tensor(op.results.front().tensor).mark == StreamMark::branch;
     const bool goes_first = is_output_of_attention(op);
-    const LabelRole role = made_role(op);
+    const LabelRole role = made_role(workload_, op);
     std::size_t added = 0;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const TensorId id = op.operands[i].tensor;
@@ -133,6 +135,22 @@ std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, cons
     parameters.insert(parameters.end() - (is_bias ? 1 : 0), {write.parameter});
   }
   return parameters;
+}
+
+std::vector<std::vector<TensorId>> joint_weights(const Workload& workload, std::size_t block) {
+  std::map<std::tuple<TensorId, LabelRole, OpModule>, std::vector<TensorId>> groups;
+  for (const Op& op : workload.blocks[block].forward) {
+    const LabelRole role = made_role(workload, op);
+    if (role == LabelRole::none || op.operands.size() < 2) continue;
+    const TensorId weight = op.operands[1].tensor;
+    if (workload.tensors[at(weight)].role != TensorRole::parameter) continue;
+    groups[{op.operands.front().tensor, role, op.module}].push_back(weight);
+  }
+  std::vector<std::vector<TensorId>> joint;
+  for (auto& [read, weights] : groups) {
+    if (weights.size() > 1) joint.push_back(std::move(weights));
+  }
+  return joint;
 }
 
 std::vector<RegisteredParameter> registered_parameters(const Workload& workload,

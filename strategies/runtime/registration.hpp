@@ -24,7 +24,10 @@ using RegisteredParameter = std::vector<TensorId>;
 // Of all trained parameters that belong to the block (Tensor::block).
 [[nodiscard]] std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
                                                                      std::size_t block);
-// The same, each by itself and in the order of their first use.
+// Weights, trained or not, whose products are one.
+[[nodiscard]] std::vector<std::vector<TensorId>> joint_weights(const Workload& workload,
+                                                               std::size_t block);
+// The same as registered_parameters, each by itself and in the order of their first use.
 [[nodiscard]] std::vector<RegisteredParameter> used_parameters(const Workload& workload,
                                                                std::size_t block);
 

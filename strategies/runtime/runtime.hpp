@@ -208,6 +208,16 @@ struct ActivationsOnHost {
 };
 inline constexpr std::int64_t all_layers = std::int64_t{1} << 31;
 
+// Collectives of the model axis that go on in pieces beside the products next to them
+// (overlapped_products.hpp).
+enum class ProductOverlap : std::uint8_t {
+  none,
+  // Transformer Engine: gathers before products in both directions, scatters behind those of
+  // forward. Scatters of backward go beside the products of weights' gradients anyhow.
+  userbuffers,
+  asynchronous  // PyTorch: scatters behind those of backward as well
+};
+
 struct Runtime {
   UnitsOf units = UnitsOf::layers;
   bool experts_apart = false;  // of a layer, a unit of their own within the layer's
@@ -216,6 +226,7 @@ struct Runtime {
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;
+  ProductOverlap product_overlap = ProductOverlap::none;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
   bool optimizer_on_host = false;  // of a flat optimizer: its state and gradients, and its work

@@ -38,6 +38,21 @@ TEST_CASE("products alone sustain what the profile's energies say") {
   CHECK(clock_of(drawing_device(), {one_second()}) == Approx(1075.0 / 1200).epsilon(1e-5));
 }
 
+// Of 8 the lowest is at the quantile of 7.625 / 8.25, 1.434 deviations below the others; of
+// products alone, whose power goes as the clock's cube.
+TEST_CASE("a step has the clock of the slowest of its devices") {
+  DeviceProfile device = drawing_device();
+  const Kernel kernel = one_second();
+  const std::vector<KernelLoad> mix = {{kernel, kernel_cost(device, kernel), 1}};
+  CHECK(sustained_clock(device, mix, 8) == sustained_clock(device, mix));
+  device.power->spread.emplace();
+  device.power->spread->value = 0.02;
+  const double alone = sustained_clock(device, mix);
+  CHECK(alone == Approx(1075.0 / 1200).epsilon(1e-5));
+  CHECK(sustained_clock(device, mix, 8) == Approx(alone * (1 - 0.02 * 1.434)).epsilon(1e-4));
+  CHECK(sustained_clock(device, mix, 1024) < sustained_clock(device, mix, 8));
+}
+
 // The header's example: with as long a kernel that draws nothing the limit is not reached.
 TEST_CASE("the mix decides, not one kernel") {
   DeviceProfile profile = drawing_device();
