@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kernel_tables.common import (DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
+from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
                                   minimized, own_rows, rows_of)
 
 def grouped(measurements, device):
@@ -53,7 +53,63 @@ def operations(measurements, device):
     add_eager(measurements, tables)
     if device in NORM_DEVICES: add_norms(measurements, tables, *NORM_DEVICES[device])
     if device == "h100": add_own(tables, device)
+    add_transformer_engine(measurements, tables, device)
+    add_quantizing(measurements, tables, device)
     return tables
+
+
+# Who has measured what Megatron's kernels reach of the bandwidth, in its own words: all that memory
+# bounds ("default") and permutations of rows; with the bandwidth of the device measured.
+SIMUMAX_DEVICES = {"a100": ["a100_pcie"], "b200": ["b200"], "gb300": ["b200"],
+                   "h100": ["a100_pcie", "b200"]}
+SIMUMAX_BANDWIDTH = {"a100_pcie": 1.935e12, "b200": 7.672e12}
+ROWS_MOVED = ["dispatch", "combine", "dispatch_backward", "combine_backward"]
+
+
+def simumax_share(measurements, device, name):
+    path = measurements / f"compute/simumax_op_efficiency_{device}.json"
+    op = json.loads(path.read_text())["hardware"]["memory_bandwidth_ops"][name]
+    return op["efficient_factor"] * op["gbps"] * 1e9 / SIMUMAX_BANDWIDTH[device]
+
+
+def simumax_table(measurements, device, name, about):
+    measured = SIMUMAX_DEVICES[device]
+    shares = [simumax_share(measurements, one, name) for one in measured]
+    return {"efficiency": round(sum(shares) / len(shares), 3), "overhead": "2 us",
+            "kind": "measured" if len(measured) == 1 else "derived", "date": DATE,
+            "source": SIMUMAX, "note": f"{about} of Megatron on {' and '.join(measured)}"}
+
+
+def add_transformer_engine(measurements, tables, device):
+    """Elementwise kernels: on H100 as measured here in eager PyTorch, which are such ones, too."""
+    if device not in SIMUMAX_DEVICES: return
+    for function in ELEMENTWISE:
+        for direction in ("", "_backward"):
+            name = function + direction
+            if "transformer-engine" in tables[name] or name.startswith("rms_norm"): continue
+            own = tables[name]["eager"] if device == "h100" else None
+            tables[name]["transformer-engine"] = own or simumax_table(
+                measurements, device, "default", "what memory bounds,")
+    for name in ROWS_MOVED:
+        table = simumax_table(measurements, device, "permute_fwd", "permutations of rows,")
+        for stack in ("transformer-engine", "eager"): tables[name][stack] = table
+
+
+QUANTIZING_GPUS = {"h100": "h100_sxm", "b200": "b200_sxm", "gb300": "gb300"}
+
+
+def add_quantizing(measurements, tables, device):
+    """A kernel that quantizes to 8 bits with a scale that is there: 2 bytes read and 1 written."""
+    if device not in QUANTIZING_GPUS: return
+    bandwidth = DEVICES[device][3]
+    shares = []
+    for row in rows_of(measurements / "kernels/aic_quantize_memory_bound.csv.gz"):
+        if row["gpu"] != QUANTIZING_GPUS[device] or row["framework"] != "trtllm": continue
+        numbers = int(row["m"]) * int(row["k"])
+        if row["op"] != "scale_matrix" or numbers < 2**24: continue
+        shares.append(numbers * 3 / bandwidth / float(row["time_s"]))
+    tables["cast"]["transformer-engine"] = operation_table(
+        shares, f"{AIC}: quantize_memory_bound", "; TensorRT-LLM, scale_matrix, 2^24 numbers and more")
 
 
 # Functions whose kernels in eager PyTorch are alike, by the one that was measured.
