@@ -70,7 +70,7 @@ ProductTable::Curve read_curve(const JsonReader& line, std::size_t rows) {
 
 ProductTable read_products(const JsonReader& reader) {
   reader.only_keys({"floor", "flop_efficiency", "byte_efficiency", "depth", "rows", "curves",
-                    "unaligned", "adding", "kind", "source", "date", "note"});
+                    "unaligned", "unaligned_batch", "adding", "kind", "source", "date", "note"});
   ProductTable table;
   table.source = read_source(reader);
   table.floor = read_seconds(reader.at("floor"));
@@ -79,6 +79,9 @@ ProductTable read_products(const JsonReader& reader) {
   table.depth = read_size_of_table(reader.at("depth"));
   if (const auto share = reader.find("unaligned")) {
     table.unaligned = read_sourced(*share, read_fraction);
+  }
+  if (const auto share = reader.find("unaligned_batch")) {
+    table.unaligned_batch = read_sourced(*share, read_fraction);
   }
   if (const auto share = reader.find("adding")) {
     table.adding = read_sourced(*share, read_fraction);

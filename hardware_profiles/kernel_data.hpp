@@ -39,6 +39,7 @@ struct ProductTable {
   double byte_efficiency = 1;
   double depth = 0;
   std::optional<Sourced<double>> unaligned = {};
+  std::optional<Sourced<double>> unaligned_batch = {};  // of many side by side, as of heads
   // Of the time that memory takes for Kernel::added, the part that the product does not hide.
   std::optional<Sourced<double>> adding = {};
   std::vector<double> rows;  // logarithms of the m that curves are given at, ascending

@@ -3,15 +3,16 @@
 
     scripts/accuracy_steps.py STEPS.jsonl [SHARDSIM]
         [--tiers A,B] [--jobs 2] [--save FILE] [--use FILE] [--against FILE] [--write]
-        [--evidence]
+        [--evidence] [--ablations]
 
 STEPS.jsonl has one published step a line: {"id", "family", "tier", "experiment" (as `run` takes
 it), "measured": {"step_time_s" or "latency_s"}}. A row whose id hashes even (CRC-32) is of the half
 that constants may be chosen with, an odd one of the half on which errors are reported. --save keeps
 what came out, --use reads it again in place of running, --against shows what an earlier run kept
 beside it. --write replaces the text between the two markers in docs/accuracy.md, --evidence what
-reports have of steps near a prediction (reports/evidence/steps.csv); sources are in the files beside
-STEPS.jsonl that are named as the families.
+reports have of steps near a prediction (reports/evidence/steps.tsv); sources are in the files beside
+STEPS.jsonl that are named as the families. --ablations runs tiers A and B once more for each effect
+that an experiment can switch off, and tables what that makes of their errors.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from collections import defaultdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "accuracy.md"
-EVIDENCE = ROOT / "reports" / "evidence" / "steps.csv"
+EVIDENCE = ROOT / "reports" / "evidence" / "steps.tsv"
 BEGIN = "<!-- scripts/accuracy_steps.py writes this part -->"
 END = "<!-- up to here -->"
 TIME_LIMIT_S = 120
@@ -172,6 +173,109 @@ def known_error(rows, outcomes):
             "|--:|--:|--:|--:|\n| " + " | ".join(cells) + " |\n")
 
 
+def without_power_limit(experiment):
+    machine = experiment["machine"]
+    machine = {"extends": machine} if isinstance(machine, str) else dict(machine)
+    machine["device"] = {**machine.get("device", {}), "power_limit": "100 kW"}
+    return {**experiment, "machine": machine}
+
+
+def with_strategy(experiment, change):
+    strategy = experiment.get("strategy", {})
+    return {**experiment, "strategy": change(dict(strategy))} if isinstance(strategy, dict) else experiment
+
+
+def without_product_overlap(strategy):
+    if "async_tp" in strategy: strategy["async_tp"] = False
+    if "overlap" in strategy: strategy["overlap"] = {**strategy["overlap"], "tp": False}
+    return strategy
+
+
+def without_gradient_overlap(strategy):
+    if "overlap" in strategy:
+        strategy["overlap"] = {**strategy["overlap"], "gradients": False, "parameters": False}
+    return strategy
+
+
+def with_kernels(strategy, change):
+    kernels = strategy.get("kernels")
+    if isinstance(kernels, str): kernels = {"base": kernels}
+    return {**strategy, "kernels": change(dict(kernels))} if kernels else strategy
+
+
+def without_generation(kernels):
+    kernels.pop("attention", None)
+    return kernels
+
+
+# Effects, and an experiment as if there were none.
+ABLATIONS = {
+    "the clock that power leaves": without_power_limit,
+    "the host's time to issue kernels": lambda one: with_strategy(one, lambda strategy: with_kernels(
+        strategy, lambda kernels: {**kernels, "graphs": "full-iteration"})),
+    "tensor parallelism beside products": lambda one: with_strategy(one, without_product_overlap),
+    "gradients and parameters beside kernels": lambda one: with_strategy(one,
+                                                                         without_gradient_overlap),
+    "which attention kernel is meant": lambda one: with_strategy(one, lambda strategy: with_kernels(
+        strategy, without_generation)),
+}
+
+
+def ablations(shardsim, rows, outcomes, jobs):
+    rows = [row for row in rows if row["tier"] in ("A", "B")]
+    lines = ["| without, tiers A and B | rows it changes | median | p90 | bias | of these before: median | "
+             "p90 | bias |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
+    for name, change in ABLATIONS.items():
+        changed = [{**row, "experiment": change(row["experiment"])} for row in rows]
+        without = predict_all(shardsim, changed, jobs)
+        moved = [row for row in rows if "predicted" in without[row["id"]]
+                 and "predicted" in outcomes[row["id"]]
+                 and without[row["id"]]["predicted"] != outcomes[row["id"]]["predicted"]]
+        if not moved: continue
+        cells = [f"{value:.1f}" for of in (without, outcomes) for value in figures(ratios_of(moved, of))]
+        lines.append(f"| {name} | {len(moved)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def kendall(pairs):
+    """Of (predicted, measured): concordant less discordant over all pairs that differ in both."""
+    concordant = discordant = 0
+    for i, (predicted, measured) in enumerate(pairs):
+        for other_predicted, other_measured in pairs[i + 1:]:
+            sign = (predicted - other_predicted) * (measured - other_measured)
+            concordant += sign > 0
+            discordant += sign < 0
+    counted = concordant + discordant
+    return (concordant - discordant) / counted if counted else None
+
+
+def ranking(rows, outcomes):
+    """Are configurations of one model on one machine ranked as measured, by time over the batch?"""
+    groups = defaultdict(list)
+    for row in rows:
+        if "predicted" not in outcomes[row["id"]] or row["tier"] == "other": continue
+        experiment = row["experiment"]
+        workload = experiment["workload"]
+        devices = 1
+        for size in experiment["mesh"].values(): devices *= size
+        work = workload["batch"] * workload.get("sequence", 1) / devices
+        key = (row["family"], json.dumps([workload["model"], experiment["machine"],
+                                          workload.get("precision")], sort_keys=True))
+        groups[key].append((outcomes[row["id"]]["predicted"] / work, measured_time(row) / work))
+    by_family = defaultdict(list)
+    for (family, _), pairs in groups.items():
+        tau = kendall(pairs)
+        if len(pairs) >= 4 and tau is not None: by_family[family].append(tau)
+    lines = ["| ranking of configurations of one model and machine | groups of 4 and more | median of "
+             "Kendall's tau |", "|---|--:|--:|"]
+    for family, taus in sorted(by_family.items(), key=lambda item: -len(item[1])):
+        lines.append(f"| {family} | {len(taus)} | {percentile(taus, 0.5):.2f} |")
+    taus = [tau for found in by_family.values() for tau in found]
+    if not taus: return ""
+    lines.append(f"| all | {len(taus)} | {percentile(taus, 0.5):.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 def document(rows, outcomes, earlier):
     tiers = sorted(grouped(rows, lambda row: row["tier"]), key=lambda item: item[0])
     halves = []
@@ -190,6 +294,7 @@ def document(rows, outcomes, earlier):
     text += table("family", grouped(rows, lambda row: f"{row['family']} ({row['tier']})"),
                   outcomes, earlier) + "\n"
     text += memory(rows, outcomes) + "\n"
+    text += ranking(rows, outcomes) + "\n"
     text += known_error(rows, outcomes) + "\n"
     text += worst(rows, outcomes) + "\n" + refusals(rows, outcomes)
     return text
@@ -244,15 +349,15 @@ def write_evidence(rows, outcomes, folder):
              "# written by scripts/accuracy_steps.py --evidence. The sources:"]
     for family in sorted({row["family"] for row, _ in known}):
         lines.append(f"# {family}: {source_of(family, folder)}")
-    lines.append("id,stack,device,step,kind,parameters,devices,tokens,sequence,measured_s,predicted_s")
+    lines.append("\t".join(("id", "stack", "device", "step", "kind", "parameters", "devices", "tokens",
+                            "sequence", "measured_s", "predicted_s")))
     for row, outcome in known:
         there = outcome["situation"]
         cells = [row["id"], there["stack"], there["device"], there["step"],
                  "experts" if there["experts"] else "dense"]
         cells += [f"{there[key]:.0f}" for key in ("parameters", "devices", "tokens", "sequence")]
         cells += [f"{measured_time(row):.4g}", f"{outcome['predicted']:.4g}"]
-        assert not any("," in cell for cell in cells), cells
-        lines.append(",".join(cells))
+        lines.append("\t".join(cells))
     EVIDENCE.write_text("\n".join(lines) + "\n")
 
 
@@ -268,6 +373,7 @@ def main():
     parser.add_argument("--against")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--evidence", action="store_true")
+    parser.add_argument("--ablations", action="store_true")
     options = parser.parse_args()
 
     tiers = options.tiers.split(",") if options.tiers else None
@@ -285,6 +391,8 @@ def main():
     if options.evidence:
         write_evidence(rows, outcomes, pathlib.Path(options.steps).parent)
     text = document(rows, outcomes, earlier)
+    if options.ablations:
+        text += "\n" + ablations(options.shardsim, rows, outcomes, options.jobs)
     if options.write:
         write_document(text)
     else:

@@ -27,10 +27,10 @@ using Steps = std::vector<const MeasuredStep*>;
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   while (true) {
-    const std::size_t comma = line.find(',');
-    fields.push_back(line.substr(0, comma));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
+    const std::size_t tab = line.find('\t');
+    fields.push_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
   }
 }
 
@@ -38,7 +38,7 @@ double number(std::string_view text, int line) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0)) {
-    throw InputError({"steps.csv", fmt::format("line {}", line)},
+    throw InputError({"steps.tsv", fmt::format("line {}", line)},
                      fmt::format("\"{}\" is no positive number", text));
   }
   return value;
@@ -47,7 +47,7 @@ double number(std::string_view text, int line) {
 MeasuredStep read_step(std::string_view text, int line) {
   const std::vector<std::string_view> fields = fields_of(text);
   if (fields.size() != columns) {
-    throw InputError({"steps.csv", fmt::format("line {}", line)},
+    throw InputError({"steps.tsv", fmt::format("line {}", line)},
                      fmt::format("has {} fields, not {}", fields.size(), columns));
   }
   const auto at = [&](std::size_t i) { return number(fields[i], line); };
@@ -134,8 +134,8 @@ std::vector<double> between_two(const Steps& steps) {
                            one.device == other.device && one.parameters == other.parameters &&
                            one.sequence == other.sequence;
       if (!is_pair) continue;
-      const auto [low, high] = std::minmax(steps[i]->ratio(), steps[k]->ratio());
-      found.push_back(high / low);
+      const double apart = steps[i]->ratio() / steps[k]->ratio();
+      found.push_back(std::max(apart, 1 / apart));
     }
   }
   std::sort(found.begin(), found.end());
@@ -182,7 +182,7 @@ std::vector<MeasuredStep> read_measured_steps(std::string_view text) {
 }
 
 const std::vector<MeasuredStep>& measured_steps() {
-  static const std::vector<MeasuredStep> steps = read_measured_steps(resources::measured_steps_csv);
+  static const std::vector<MeasuredStep> steps = read_measured_steps(resources::measured_steps_tsv);
   return steps;
 }
 

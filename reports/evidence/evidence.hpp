@@ -7,7 +7,7 @@
 //   e.nearest                  three of them, with what was measured and predicted
 //   e.outside                  "sequence 131,072; at most 32,768 was measured"
 //
-// The steps are steps.csv, written by scripts/accuracy_steps.py with the sources: those whose stack
+// The steps are steps.tsv, written by scripts/accuracy_steps.py with the sources: those whose stack
 // is stated, with what this version predicts of each. Near is what has the same stack, device, kind
 // of step and of model; where those are fewer than `fewest`, what has all but the stack; then all
 // but the device; then the kind of step alone. Among these a distance counts factors between
@@ -55,7 +55,7 @@ struct StepEvidence {
 
 // The steps that ship.
 [[nodiscard]] const std::vector<MeasuredStep>& measured_steps();
-// Lines of `steps.csv`. Throws InputError.
+// Lines of `steps.tsv`. Throws InputError.
 [[nodiscard]] std::vector<MeasuredStep> read_measured_steps(std::string_view text);
 
 // Of `steps`, which are not empty.

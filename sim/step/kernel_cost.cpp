@@ -105,10 +105,12 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
   const Seconds adding = table->adding
                              ? kernel.added / device.memory_bandwidth.value * table->adding->value
                              : Seconds(0);
-  if (!product.aligned && table->unaligned) {
-    return KernelCost{table->floor, kernel.flops / peak.rate * (1 / table->unaligned->value),
+  const std::optional<Sourced<double>>& unaligned =
+      product.batch > 1 && table->unaligned_batch ? table->unaligned_batch : table->unaligned;
+  if (!product.aligned && unaligned) {
+    return KernelCost{table->floor, kernel.flops / peak.rate * (1 / unaligned->value),
                       kernel.bytes / device.memory_bandwidth.value * (1 / table->byte_efficiency),
-                      adding, Evidence::modelled, &table->unaligned->source};
+                      adding, Evidence::modelled, &unaligned->source};
   }
   // Products side by side fill the device as one with all their rows does.
   const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);

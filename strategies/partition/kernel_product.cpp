@@ -9,6 +9,8 @@
 namespace shardsim {
 namespace {
 
+constexpr std::int64_t aligned_numbers = 8;  // of a row: Product::aligned
+
 using Labels = std::set<LabelId>;
 
 Labels labels_of(const std::vector<Dim>& dims) {
@@ -35,13 +37,12 @@ class LocalSizes {
   // another's.
   template <class SideOf>
   [[nodiscard]] bool is_row_aligned(const std::vector<Dim>& dims, const SideOf& side_of) const {
-    constexpr std::int64_t numbers = 8;
     std::vector<LabelId> labels;
     for (const Dim& dim : dims) labels.insert(labels.end(), dim.begin(), dim.end());
     const auto is_another = [&](LabelId l) { return side_of(l) != side_of(labels.back()); };
     const auto row = std::find_if(labels.rbegin(), labels.rend(), is_another).base();
     const std::int64_t size = local_points(workload_, {row, labels.end()}, factors_);
-    return size == 1 || size % numbers == 0;
+    return size == 1 || size % aligned_numbers == 0;
   }
 
  private:
@@ -87,6 +88,8 @@ Product attention_product(const Workload& workload, const Op& op, const LocalSiz
   product.n = sizes.of(keys, [&](LabelId l) { return !queries.contains(l); });
   product.k = sizes.of(queries, is_in_head);
   product.batch = sizes.of(queries, [&](LabelId l) { return !is_row(l) && !is_in_head(l); });
+  // Rows of queries and keys, and of scores.
+  product.aligned = product.k % aligned_numbers == 0 && product.n % aligned_numbers == 0;
   return product;
 }
 

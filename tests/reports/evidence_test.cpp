@@ -8,7 +8,7 @@
 namespace shardsim {
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::Contains;
 
 Situation small_step() {
   return {.stack = "eager",
@@ -83,15 +83,16 @@ TEST_CASE("two of one source and model say by how much errors differ") {
 }
 
 TEST_CASE("a table of measured steps is read, or an error with its line") {
-  const std::string header = "# sources\nid,stack,device,step,kind,parameters,devices,tokens,"
-                             "sequence,measured_s,predicted_s\n";
-  const auto steps = read_measured_steps(header + "a/1,eager,A100,train,experts,5,2,3,4,1.5,1\n");
+  const std::string header = "# sources\nid\tand so on\n";
+  const std::string there = "a/1\teager\tA100, 400 W\ttrain\texperts\t5\t2\t3\t4\t";
+  const auto steps = read_measured_steps(header + there + "1.5\t1\n");
   REQUIRE(steps.size() == 1);
+  CHECK(steps[0].situation.device == "A100, 400 W");
   CHECK(steps[0].situation.has_experts);
   CHECK(steps[0].ratio() == 1.5);
   CHECK(measured_sentence(steps[0]) == "a/1: 1.500 s measured, 1.000 s predicted (-33.3 %)");
-  CHECK_THROWS_WITH(read_measured_steps(header + "a,b\n"), Contains("line 3"));
-  CHECK_THROWS_WITH(read_measured_steps(header + "a/1,eager,A100,train,dense,5,2,3,4,0,1\n"),
+  CHECK_THROWS_WITH(read_measured_steps(header + "a\tb\n"), Contains("line 3"));
+  CHECK_THROWS_WITH(read_measured_steps(header + there + "0\t1\n"),
                     Contains("\"0\" is no positive number"));
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using fixture::gib;
 using fixture::ms;
 
@@ -133,15 +134,29 @@ TEST_CASE("What the known error is not known for is said") {
              !Contains("not known"));
 }
 
-TEST_CASE("Compiled programs and forward steps have no known error") {
-  Figures program = figures_of(fixture::fsdp());
-  program.step_kind = "forward";
-  CHECK_FALSE(any_known_error({program}));
-  program.step_kind = "train";
-  CHECK(any_known_error({program}));
-  program.step_kind = "program";
-  CHECK_FALSE(any_known_error({program}));
-  CHECK(any_known_error({program, figures_of(fixture::dp())}));
+TEST_CASE("The known error is said once, or for each with another") {
+  Figures other = figures_of(fixture::fsdp());
+  const Figures one = figures_of(fixture::dp());
+  REQUIRE(one.known_error);
+  CHECK_THAT(known_error_text({one, other}), StartsWith("measured steps took 1.35 times"));
+  other.known_error->of = "7 steps";
+  CHECK_THAT(known_error_text({one, other}),
+             StartsWith("dp: measured steps took 1.35 times") && Contains("; fsdp: measured"));
+  other.known_error.reset();  // as of compiled programs
+  CHECK(known_error_text({other}).empty());
+  CHECK_THAT(known_error_text({one, other}), StartsWith("measured steps took"));
+}
+
+// Two seconds apart by a third are no tie where such pairs are 13 % off from each other, and are one
+// where they are 40 % off.
+TEST_CASE("A tie follows from how differently such steps are off") {
+  Figures shorter = figures_of(fixture::fsdp());
+  Figures longer = shorter;
+  longer.name = "longer";
+  longer.step = SimTime(shorter.step.count() * 4 / 3);
+  CHECK(choose({shorter, longer}).ties.empty());
+  shorter.known_error->between_two = 1.4;
+  CHECK(choose({shorter, longer}).ties == std::vector<int>{1});
 }
 
 // 7 of 10 GiB; beside it 1 + 0.03 * 7 to 2 + 0.12 * 7 = 2.84 GiB; at 7.2 GiB 2.86 GiB.

@@ -7,16 +7,16 @@
 namespace shardsim {
 namespace {
 
-// Llama 3.1 8B: 32 query heads, 8 for keys and values, of 128.
-constexpr std::int64_t tokens = 4096;
+// Llama 3.1 8B: 32 query head_width, 8 for keys and values, of 128.
+constexpr std::int64_t row_count = 4096;  // tokens
 constexpr std::int64_t hidden = 4096;
-constexpr std::int64_t ffn = 14336;
-constexpr std::int64_t heads = 4096 + 2 * 1024;
+constexpr std::int64_t width = 14336;
+constexpr std::int64_t head_width = 4096 + 2 * 1024;
 
-Plan plan_of(const std::string& strategy, std::int64_t tp, DType compute = DType::bf16) {
+Plan plan_over(const std::string& strategy, std::int64_t tp, DType compute = DType::bf16) {
   Step step;
   step.batch = 1;
-  step.sequence = tokens;
+  step.sequence = row_count;
   step.precision.compute = compute;
   return test::compile_step("llama-3.1-8b", Mesh({{"dp", 1}, {"tp", tp}}), strategy.c_str(), step)
       .plan;
@@ -78,52 +78,52 @@ bool waits_for(const Plan& plan, const Task& task, const Task& other) {
 // linear_qkv, linear_proj, linear_fc1, linear_fc2: four products where there are seven weights, and
 // eight in backward.
 TEST_CASE("queries, keys and values are one product in Megatron, and both halves of a gated layer") {
-  const Plan plan = plan_of(megatron(false), 1);
+  const Plan plan = plan_over(megatron(false), 1);
   CHECK(products_of(plan, Phase::forward) ==
-        std::vector<Product>{{1, tokens, heads, hidden},
-                             {1, tokens, hidden, hidden},
-                             {1, tokens, 2 * ffn, hidden},
-                             {1, tokens, hidden, ffn}});
+        std::vector<Product>{{1, row_count, head_width, hidden},
+                             {1, row_count, hidden, hidden},
+                             {1, row_count, 2 * width, hidden},
+                             {1, row_count, hidden, width}});
   const std::vector<Product> backward = products_of(plan, Phase::backward);
   REQUIRE(backward.size() == 8);
   const auto has = [&](const Product& one) {
     return std::count(backward.begin(), backward.end(), one) == 1;
   };
-  CHECK(has({1, tokens, hidden, heads}));
-  CHECK(has({1, tokens, hidden, 2 * ffn}));
-  CHECK(has({1, heads, hidden, tokens}));
-  CHECK(has({1, 2 * ffn, hidden, tokens}));
+  CHECK(has({1, row_count, hidden, head_width}));
+  CHECK(has({1, row_count, hidden, 2 * width}));
+  CHECK(has({1, head_width, hidden, row_count}));
+  CHECK(has({1, 2 * width, hidden, row_count}));
 }
 
 TEST_CASE("joint products do the work of their parts") {
   const auto plan_with = [](const char* fused) {
-    return plan_of(R"({"name": "ddp", "kernels": {"base": "eager", "fused": [)" +
+    return plan_over(R"({"name": "ddp", "kernels": {"base": "eager", "fused": [)" +
                        std::string(fused) + "]}}",
                    1);
   };
   const double products = flops_of(plan_with(R"("qkv")"));
   // Three sums of as many numbers as the hidden state has are not there, of 32 layers.
-  CHECK(products == Approx(flops_of(plan_with("")) - 32.0 * 3 * tokens * hidden).epsilon(1e-12));
+  CHECK(products == Approx(flops_of(plan_with("")) - 32.0 * 3 * row_count * hidden).epsilon(1e-12));
 }
 
 // A product of [m, k] x [k, n] over 4 devices: three quarters of the rows beside the gather of its
 // input, a quarter behind; a quarter before the scatter of its sums begins.
 TEST_CASE("products go in pieces beside the collectives next to them") {
-  const Plan apart = plan_of(megatron(false), 4);
-  const Plan beside = plan_of(megatron(true), 4);
+  const Plan apart = plan_over(megatron(false), 4);
+  const Plan beside = plan_over(megatron(true), 4);
   CHECK(flops_of(apart) == Approx(flops_of(beside)).epsilon(1e-12));
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
     CHECK(payload_of(apart, kind) == payload_of(beside, kind));
   }
   CHECK(products_of(beside, Phase::forward) ==
-        std::vector<Product>{{1, tokens * 3 / 4, heads / 4, hidden},
-                             {1, tokens / 4, heads / 4, hidden},
-                             {1, tokens / 4, hidden, hidden / 4},
-                             {1, tokens * 3 / 4, hidden, hidden / 4},
-                             {1, tokens * 3 / 4, 2 * ffn / 4, hidden},
-                             {1, tokens / 4, 2 * ffn / 4, hidden},
-                             {1, tokens / 4, hidden, ffn / 4},
-                             {1, tokens * 3 / 4, hidden, ffn / 4}});
+        std::vector<Product>{{1, row_count * 3 / 4, head_width / 4, hidden},
+                             {1, row_count / 4, head_width / 4, hidden},
+                             {1, row_count / 4, hidden, hidden / 4},
+                             {1, row_count * 3 / 4, hidden, hidden / 4},
+                             {1, row_count * 3 / 4, 2 * width / 4, hidden},
+                             {1, row_count / 4, 2 * width / 4, hidden},
+                             {1, row_count / 4, hidden, width / 4},
+                             {1, row_count * 3 / 4, hidden, width / 4}});
   std::vector<const Task*> products;
   for (const Task* task : tasks_of(beside, Phase::forward, TaskKind::kernel)) {
     const Kernel& kernel = beside.kernels[static_cast<std::size_t>(task->work)];
@@ -141,12 +141,12 @@ TEST_CASE("products go in pieces beside the collectives next to them") {
 // Transformer Engine: a byte a number travels before products of 8 bits, two behind them.
 TEST_CASE("what is gathered for products of 8 bits travels in 8 bits") {
   const auto gathered = [](DType compute) {
-    const Plan plan = plan_of(megatron(true), 4, compute);
+    const Plan plan = plan_over(megatron(true), 4, compute);
     const auto gathers = tasks_of(plan, Phase::forward, TaskKind::collective);
     return plan.collectives[static_cast<std::size_t>(gathers.front()->work)].payload.count();
   };
-  CHECK(gathered(DType::bf16) == 2 * tokens * hidden);
-  CHECK(gathered(DType::f8) == tokens * hidden);
+  CHECK(gathered(DType::bf16) == 2 * row_count * hidden);
+  CHECK(gathered(DType::f8) == row_count * hidden);
 }
 
 }  // namespace shardsim
