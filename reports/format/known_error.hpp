@@ -3,14 +3,14 @@
 // Data of 2026-11-23: 136 published steps of LLMs on A100, H100, B200 and TPU v6e (FSDP, HSDP and
 // data parallel; tests/measurements/steps.csv, docs/accuracy.md), run as they are published.
 //
-//   measured / predicted    10th percentile 1.13, median 1.35, 90th percentile 1.87
+//   measured / predicted    10th percentile 1.13, median 1.33, 90th percentile 1.83
 //
 // Where a strategy says what its stack launches ("kernels"), the error is that of published steps
 // near the predicted one (reports/evidence/evidence.hpp).
 //
 // What matters to a comparison is by how much that ratio differs between two steps that have the
 // model, the sequence and the machine in common: of 33 such pairs the 90th percentile of
-// max(ratio) / min(ratio) is 1.13. Two predictions that differ by less are a tie. The pairs differ
+// max(ratio) / min(ratio) is 1.15. Two predictions that differ by less are a tie. The pairs differ
 // in devices, batch and rematerialization; of other strategies nothing comparable is published. How
 // far apart the errors of two models, sequences or machines are, or those of compiled programs, is
 // not known: a comparison of such says so (verdict.hpp).
