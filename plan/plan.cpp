@@ -58,6 +58,12 @@ std::string_view name_of(CollectiveKind kind) {
   return names.at(static_cast<std::size_t>(kind));
 }
 
+std::string_view name_of(Parallelism parallelism) {
+  static constexpr std::array<std::string_view, 7> names{"unknown", "tensor", "data",   "pipeline",
+                                                         "context", "expert", "scalars"};
+  return names.at(static_cast<std::size_t>(parallelism));
+}
+
 std::string_view name_of(Phase phase) {
   static constexpr std::array<std::string_view, 5> names{"forward", "backward", "backward-input",
                                                          "backward-weight", "optimizer"};

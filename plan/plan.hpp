@@ -111,6 +111,9 @@ enum class CollectiveKind : std::uint8_t {
   broadcast  // from the first of the group
 };
 
+// The parallelism that a collective is part of. `scalars`: numbers of all devices, as loss and norm.
+enum class Parallelism : std::uint8_t { unknown, tensor, data, pipeline, context, expert, scalars };
+
 struct CollectivePart {
   std::string tensor;  // name with "{}" for the layer
   Bytes payload{0};
@@ -130,6 +133,7 @@ struct Collective {
   std::vector<CollectivePart> parts;  // what was combined into this call; payloads add up
   std::string reason;                 // which tensor of which op needed it
   std::string remedy = {};            // what would spare it, and at what price; empty: not known
+  Parallelism parallelism = Parallelism::unknown;
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
@@ -258,6 +262,7 @@ struct Plan {
 };
 
 [[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all-gather"
+[[nodiscard]] std::string_view name_of(Parallelism parallelism);
 [[nodiscard]] std::string_view name_of(Phase phase);
 [[nodiscard]] std::string_view name_of(BufferCategory category);
 [[nodiscard]] std::string_view name_of(KernelClass kernel_class);

@@ -111,7 +111,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> read_pairs(const JsonReader& 
 
 Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
-                  "group_size", "count", "parts", "reason", "remedy"});
+                  "group_size", "count", "parts", "reason", "remedy", "parallelism"});
   Collective collective;
   collective.kind = read_enum(json.at("kind"), CollectiveKind::broadcast);
   for (const JsonReader& axis : json.at("axes").elements()) {
@@ -130,6 +130,9 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
   }
   collective.reason = json.at("reason").string();
   if (const auto remedy = json.find("remedy")) collective.remedy = remedy->string();
+  if (const auto of = json.find("parallelism")) {
+    collective.parallelism = read_enum(*of, Parallelism::scalars);
+  }
   if (collective.axes.empty()) collective.groups = read_groups(json.at("groups"), plan.mesh);
   return collective;
 }
@@ -203,7 +206,7 @@ void read_buffer(const JsonReader& json, const NameIndex& names, Program& progra
   Buffer buffer;
   buffer.name = read_name(json.at("name"), names);
   buffer.layer = read_int32(json.at("layer"), -1);
-  buffer.category = read_enum(json.at("category"), BufferCategory::inputs);
+  buffer.category = read_enum(json.at("category"), BufferCategory::cache);
   if (const auto on_host = json.find("on_host")) buffer.on_host = on_host->boolean();
   buffer.bytes = read_bytes(json.at("bytes"));
   const JsonReader allocated_by = json.at("allocated_by");

@@ -34,6 +34,9 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
   }
   json["reason"] = collective.reason;
   if (!collective.remedy.empty()) json["remedy"] = collective.remedy;
+  if (collective.parallelism != Parallelism::unknown) {
+    json["parallelism"] = name_of(collective.parallelism);
+  }
   return json;
 }
 

@@ -75,6 +75,7 @@ ClassFigures class_of(const ProgramResult& program) {
           .communication = program.communication_time,
           .exposed = program.exposed_time,
           .idle = program.idle_time,
+          .parts = program.parts,
           .links = program.links};
 }
 
@@ -89,6 +90,7 @@ void add_times(Figures& figures, const Result& result) {
   figures.communication = busiest->communication_time;
   figures.exposed = busiest->exposed_time;
   figures.idle = busiest->idle_time;
+  figures.parts = busiest->parts;
 }
 
 // Stages are programs that send each other messages.
@@ -145,6 +147,12 @@ void add_known_error(Figures& figures, const ModelStep& model, const Plan& plan)
                        .sequence = static_cast<double>(std::max<std::int64_t>(sequence, 1))};
   StepEvidence evidence = evidence_for(*figures.situation);
   if (evidence.steps > 0) figures.known_error = std::move(evidence);
+}
+
+std::string as_key(std::string words) {
+  std::replace_if(
+      words.begin(), words.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+  return words;
 }
 
 }  // namespace
@@ -243,12 +251,16 @@ std::vector<Figures> figures_of(const std::vector<Prediction>& predictions) {
   return all;
 }
 
-std::string category_key(BufferCategory category) {
-  std::string key(name_of(category));
-  std::replace_if(
-      key.begin(), key.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
-  return key;
+std::string label_of(const TimePartRow& row) {
+  return row.name.empty() ? std::string(row.of) : fmt::format("{}: {}", row.of, row.name);
 }
+
+std::string key_of(const TimePartRow& row) {
+  return row.name.empty() ? fmt::format("{}_s", row.of)
+                          : as_key(fmt::format("{}_{}_s", row.of, row.name));
+}
+
+std::string category_key(BufferCategory category) { return as_key(std::string(name_of(category))); }
 
 std::string category_label(BufferCategory category) {
   std::string label = category_key(category);

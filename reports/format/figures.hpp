@@ -45,6 +45,7 @@ struct ClassFigures {
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};
+  TimeByPart parts{};                 // the four by cause: they add up to the step
   std::vector<LinkUsage> links = {};  // where they were kept
 };
 
@@ -79,6 +80,7 @@ struct Figures {
   SimTime communication{0};
   SimTime exposed{0};
   SimTime idle{0};
+  TimeByPart parts{};  // the four by cause: they add up to the step
   // Of a pipeline: the time in which a device neither computes nor communicates, on average over
   // all devices. It waits for other stages.
   std::optional<SimTime> bubble = {};
@@ -126,6 +128,10 @@ struct Figures {
 
 [[nodiscard]] Figures figures_of(const Prediction& prediction);
 [[nodiscard]] std::vector<Figures> figures_of(const std::vector<Prediction>& predictions);
+
+// "compute: forward", "contention", "exposed: data"; as a key "compute_forward_s", "contention_s".
+[[nodiscard]] std::string label_of(const TimePartRow& row);
+[[nodiscard]] std::string key_of(const TimePartRow& row);
 
 // "gathered_parameters", as keys and columns; "gathered parameters", for people.
 [[nodiscard]] std::string category_key(BufferCategory category);

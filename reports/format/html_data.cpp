@@ -67,8 +67,14 @@ Json class_data(const TimelineClass& one, NameIndex& index) {
     row.insert(row.begin(), nanoseconds(sample.time));
     memory.push_back(std::move(row));
   }
+  Json passes = Json::array();
+  for (const MicrobatchPass& pass : one.passes) {
+    passes.push_back({nanoseconds(pass.start), nanoseconds(pass.end - pass.start), pass.microbatch,
+                      name_of(pass.phase), pass.first_layer, pass.last_layer});
+  }
   return {{"name", one.name},
           {"streams", one.streams},
+          {"passes", std::move(passes)},
           {"peak_ns", nanoseconds(one.peak_time)},
           {"peak_bytes", one.peak.count()},
           {"segments", std::move(segments)},
@@ -96,6 +102,23 @@ Json communication_data(const Figures& figures) {
   return list;
 }
 
+// By cause, in the order of their rows.
+Json parts_data(const TimeByPart& parts) {
+  Json list = Json::array();
+  for (const TimePartRow& row : time_part_rows()) {
+    list.push_back(seconds(parts.at(static_cast<std::size_t>(row.part))));
+  }
+  return list;
+}
+
+Json class_data(const Figures& figures) {
+  Json list = Json::array();
+  for (const ClassFigures& one : figures.classes) {
+    list.push_back({{"name", one.name}, {"parts_s", parts_data(one.parts)}});
+  }
+  return list;
+}
+
 Json configuration_data(const Figures& figures, const Timeline& timeline) {
   return {{"name", figures.name},
           {"fits", figures.fits},
@@ -103,10 +126,8 @@ Json configuration_data(const Figures& figures, const Timeline& timeline) {
           {"peak_bytes", figures.peak.count()},
           {"category_bytes", category_bytes(figures.by_category)},
           {"step_s", seconds(figures.step)},
-          {"compute_s", seconds(figures.compute)},
-          {"contention_s", seconds(figures.contention)},
-          {"exposed_s", seconds(figures.exposed)},
-          {"idle_s", seconds(figures.idle)},
+          {"parts_s", parts_data(figures.parts)},
+          {"classes", class_data(figures)},
           {"communication", communication_data(figures)},
           {"timeline", timeline_data(timeline)}};
 }
@@ -126,7 +147,12 @@ Json page_data(const std::vector<Figures>& all, const std::vector<Timeline>& tim
   for (std::size_t i = 0; i < all.size(); ++i) {
     configurations.push_back(configuration_data(all[i], timelines[i]));
   }
+  Json parts = Json::array();
+  for (const TimePartRow& row : time_part_rows()) {
+    parts.push_back({{"key", key_of(row)}, {"label", label_of(row)}});
+  }
   return {{"categories", std::move(categories)},
+          {"parts", std::move(parts)},
           {"kinds", std::move(kinds)},
           {"configurations", std::move(configurations)}};
 }

@@ -6,24 +6,25 @@
 #include <cctype>
 #include <cmath>
 
+#include "reports/format/cells.hpp"
 #include "reports/format/known_error.hpp"
+#include "reports/format/time_tables.hpp"
 #include "reports/format/verdict.hpp"
 
 namespace shardsim {
+
 namespace {
+
+using cells::bytes;
+using cells::duration;
+using cells::number;
+using cells::percent;
+using cells::words;
 
 constexpr auto left = TextTable::Align::left;
 constexpr auto right = TextTable::Align::right;
-constexpr std::string_view no_value = "-";
 
-Cell words(std::string_view text) { return {.text = std::string(text), .value = {}}; }
-Cell number(std::int64_t count) { return {format_count(count), std::to_string(count)}; }
-Cell bytes(Bytes size) { return {format_bytes(size), std::to_string(size.count())}; }
-Cell duration(SimTime time) {
-  const Seconds seconds = to_seconds(time);
-  return {format_seconds(seconds), plain_number(seconds.count())};
-}
-Cell percent(double fraction) { return {format_percent(fraction), plain_number(fraction)}; }
+constexpr std::string_view no_value = "-";
 
 Cell throughput(const Figures& figures) {
   if (!figures.tokens_per_second_per_device) return words(no_value);
@@ -169,19 +170,6 @@ Table peak_buffer_table(const Figures& figures, std::size_t limit) {
   return table;
 }
 
-Table time_table(const Figures& figures) {
-  Table table{"Where the step goes", {{"part", left}, {"time", right}, {"of the step", right}}, {}};
-  const auto add = [&](std::string_view part, SimTime time) {
-    table.rows.push_back({words(part), duration(time), percent(figures.share(time))});
-  };
-  add("compute", figures.compute);
-  add("contention", figures.contention);
-  add("exposed communication", figures.exposed);
-  add("idle", figures.idle);
-  add("step", figures.step);
-  return table;
-}
-
 Table communication_table(const Figures& figures) {
   Table table{figures.classes.size() > 1
                   ? "Communication of one step, a device of each class, added up"
@@ -203,25 +191,6 @@ Table communication_table(const Figures& figures) {
          number(row.group_size), number(row.count), bytes(row.payload),
          bytes(row.wire_bytes_per_device), duration(row.time), duration(row.exposed),
          words(or_dash(fmt::format("{}", fmt::join(row.algorithms, ", ")))), words(row.what)});
-  }
-  return table;
-}
-
-Table class_table(const Figures& figures) {
-  Table table{"Device classes",
-              {{"class", left},
-               {"devices", right},
-               {"peak memory", right},
-               {"compute", right},
-               {"contention", right},
-               {"communication", right},
-               {"exposed", right},
-               {"idle", right}},
-              {}};
-  for (const ClassFigures& one : figures.classes) {
-    table.rows.push_back({words(one.name), number(one.devices), bytes(one.peak),
-                          duration(one.compute), duration(one.contention),
-                          duration(one.communication), duration(one.exposed), duration(one.idle)});
   }
   return table;
 }
@@ -277,7 +246,10 @@ Table suggestion_table(const std::vector<Figures>& all) {
 std::vector<Table> run_tables(const Figures& figures) {
   std::vector<Table> tables{memory_table(figures), peak_buffer_table(figures), time_table(figures)};
   tables.push_back(communication_table(figures));
-  if (figures.classes.size() > 1) tables.push_back(class_table(figures));
+  if (figures.classes.size() > 1) {
+    tables.push_back(class_table(figures));
+    tables.push_back(class_time_table(figures));
+  }
   if (!figures.padding.empty()) tables.push_back(padding_table(figures));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;

@@ -34,9 +34,7 @@ inline constexpr std::size_t default_row_limit = 10;
 [[nodiscard]] Table memory_table(const Figures& figures);
 [[nodiscard]] Table peak_buffer_table(const Figures& figures,
                                       std::size_t limit = default_row_limit);
-[[nodiscard]] Table time_table(const Figures& figures);
 [[nodiscard]] Table communication_table(const Figures& figures);
-[[nodiscard]] Table class_table(const Figures& figures);
 [[nodiscard]] Table padding_table(const Figures& figures, std::size_t limit = default_row_limit);
 // Changes that make those fit that do not, or come nearest, each predicted; no rows where none were
 // asked for.

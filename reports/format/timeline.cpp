@@ -33,6 +33,34 @@ std::vector<Segment> segments_of(const Plan& plan, const Program& program,
   return segments;
 }
 
+std::vector<MicrobatchPass> passes_of(const Program& program, const std::vector<TaskTimes>& times,
+                                      SimTime step) {
+  constexpr std::int64_t visible = 1000;  // of a step: a wait as long parts a pass
+  std::vector<MicrobatchPass> passes;
+  bool has_several = false;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Task& task = program.tasks[i];
+    const bool counts = task.kind == TaskKind::kernel && task.stream == 0 &&
+                        task.phase != Phase::optimizer && times[i].start < times[i].end;
+    if (!counts) continue;
+    const Phase phase =
+        task.recompute && task.phase == Phase::forward ? Phase::backward : task.phase;
+    has_several |= task.microbatch > 0;
+    const bool goes_on = !passes.empty() && passes.back().microbatch == task.microbatch &&
+                         passes.back().phase == phase &&
+                         times[i].start - passes.back().end <= step / visible;
+    if (!goes_on) {
+      passes.push_back({.start = times[i].start, .microbatch = task.microbatch, .phase = phase});
+    }
+    MicrobatchPass& pass = passes.back();
+    pass.end = times[i].end;
+    if (task.layer < 0) continue;
+    pass.first_layer = pass.first_layer < 0 ? task.layer : std::min(pass.first_layer, task.layer);
+    pass.last_layer = std::max(pass.last_layer, task.layer);
+  }
+  return has_several ? passes : std::vector<MicrobatchPass>();
+}
+
 bool mergeable(const Segment& a, const Segment& b, SimTime resolution, bool across_layers) {
   if (a.stream != b.stream || b.start - a.end > resolution) return false;
   if (b.end - a.start <= resolution) return true;
@@ -170,6 +198,7 @@ Timeline timeline_of(const Prediction& prediction, const TimelineLimits& limits)
     TimelineClass one{
         .name = program.name,
         .streams = program.streams,
+        .passes = passes_of(program, times.tasks, result.step_time),
         .segments = at_most(segments_of(plan, program, times.tasks), limits.segments / share,
                             result.step_time),
         .memory = envelope(times.memory_curve, limits.samples / share, result.step_time),

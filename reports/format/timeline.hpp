@@ -58,10 +58,23 @@ struct Segment {
   std::int32_t tasks = 1;
 };
 
+// A microbatch on its way through a stage, forward or backward: kernels of one microbatch and phase
+// that follow one another on the compute stream, recomputation with the backward pass it is for.
+// One that waits for more than a thousandth of the step is there in parts.
+struct MicrobatchPass {
+  SimTime start{0};
+  SimTime end{0};
+  std::int32_t microbatch = 0;
+  Phase phase = Phase::forward;
+  std::int32_t first_layer = -1;  // -1: none has a number
+  std::int32_t last_layer = -1;
+};
+
 struct TimelineClass {
   std::string name;
   std::vector<std::string> streams;
-  std::vector<Segment> segments;  // by stream, then start
+  std::vector<MicrobatchPass> passes;  // in order; empty where a step has one microbatch
+  std::vector<Segment> segments;       // by stream, then start
   std::vector<MemorySample> memory;
   SimTime peak_time{0};
   Bytes peak{0};

@@ -90,13 +90,13 @@
     return bars;
   }
 
-  // `series` are {label, color, values}; values in bytes or seconds, one per configuration. Bars are
-  // sorted, the shortest first; axis, labels and the capacity have one unit.
-  function bars(id, series, units, format, extra = {}) {
-    const canvas = document.getElementById(id);
-    canvas.parentElement.style.height = `${120 + 40 * configurations.length}px`;
-    const sumOf = configurations.map((_, row) => sum(series.map((one) => one.values[row])));
-    const rows = configurations.map((_, row) => row).sort((a, b) => sumOf[a] - sumOf[b]);
+  // `series` are {label, color, values}; values in bytes or seconds, one per name. Bars are sorted,
+  // the shortest first, where they are no stages; axis, labels and the capacity have one unit.
+  function bars(canvas, names, series, units, format, extra = {}) {
+    canvas.parentElement.style.height = `${120 + (extra.stages ? 28 : 40) * names.length}px`;
+    const sumOf = names.map((_, row) => sum(series.map((one) => one.values[row])));
+    const rows = names.map((_, row) => row);
+    if (!extra.stages) rows.sort((a, b) => sumOf[a] - sumOf[b]);
     const inOrder = (values) => rows.map((row) => values[row]);
     const sums = inOrder(sumOf);
     const capacities = inOrder(extra.capacities || []).filter((value) => value !== undefined);
@@ -120,7 +120,7 @@
     return new Chart(canvas, {
       type: "bar",
       data: {
-        labels: inOrder(configurations).map((one) => one.name),
+        labels: inOrder(names),
         datasets: series.map((one) => ({
           label: one.label,
           backgroundColor: one.color,
@@ -136,6 +136,10 @@
     });
   }
 
+  function configurationBars(id, ...others) {
+    return bars(document.getElementById(id), configurations.map((one) => one.name), ...others);
+  }
+
   function memoryChart() {
     const series = data.categories.map((category, index) => ({
       label: category.label,
@@ -144,22 +148,31 @@
     }));
     const capacities = configurations.map((one) => one.capacity_bytes);
     const present = series.filter((one) => sum(one.values) > 0);
-    return bars("memory-chart", present, byteUnits, formatBytes, {
+    return configurationBars("memory-chart", present, byteUnits, formatBytes, {
       capacities,
       colors: configurations.map((one) => color(one.fits ? "ink" : "bad")),
     });
   }
 
-  function timeChart() {
-    const part = (label, key) => ({
+  // By cause, where any has it.
+  function timeSeries(all) {
+    return data.parts.map(({ key, label }, index) => ({
       label,
       color: color("time-" + key),
-      values: configurations.map((one) => one[key + "_s"]),
+      values: all.map((one) => one.parts_s[index]),
+    })).filter((one) => sum(one.values) > 0);
+  }
+
+  function timeChart() {
+    return configurationBars("time-chart", timeSeries(configurations), timeUnits, formatSeconds);
+  }
+
+  function classCharts() {
+    return [...document.querySelectorAll(".class-times")].map((figure) => {
+      const { classes } = configurations[Number(figure.dataset.configuration)];
+      return bars(figure.querySelector("canvas"), classes.map((one) => one.name),
+                  timeSeries(classes), timeUnits, formatSeconds, { stages: true });
     });
-    return bars("time-chart",
-                [part("compute", "compute"), part("contention", "contention"),
-                 part("exposed communication", "exposed"), part("idle", "idle")],
-                timeUnits, formatSeconds);
   }
 
   // One colour per kind; other axes of the same kind are fainter.
@@ -182,12 +195,12 @@
     const total = (one, key) => formatSeconds(sum(one.communication.map((row) => row[key])));
     const texts = configurations.map((one) => one.communication.length === 0 ? "none"
       : `${total(one, "time_s")}, ${total(one, "exposed_s")} exposed`);
-    return bars("communication-chart", series, timeUnits, formatSeconds, { texts });
+    return configurationBars("communication-chart", series, timeUnits, formatSeconds, { texts });
   }
 
   let charts = [];
   onAppearance(() => {
     for (const chart of charts) chart.destroy();
-    charts = [memoryChart(), timeChart(), communicationChart()];
+    charts = [memoryChart(), timeChart(), communicationChart(), ...classCharts()];
   });
 })();

@@ -13,6 +13,12 @@ const shardsim = (() => {
     return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   }
 
+  // Black or white, whichever is read more easily on the colour "#rrggbb".
+  function inkOn(background) {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(background.slice(at, at + 2), 16));
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#10151d" : "#ffffff";
+  }
+
   function scaled(value, units, digits) {
     const unit = units.find(([, factor]) => Math.abs(value) >= factor) || units[units.length - 1];
     return (value / unit[1]).toFixed(digits) + " " + unit[0];
@@ -105,6 +111,6 @@ const shardsim = (() => {
 
   return {
     data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit, decades, tickSeconds,
-    stackedBars, onAppearance,
+    stackedBars, onAppearance, inkOn,
   };
 })();

@@ -19,6 +19,7 @@ extern const std::string_view collective_js;
 extern const std::string_view common_js;
 extern const std::string_view charts_js;
 extern const std::string_view step_links_js;
+extern const std::string_view step_passes_js;
 extern const std::string_view step_view_js;
 extern const std::string_view plots_end_html;
 extern const std::string_view validation_html;

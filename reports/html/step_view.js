@@ -1,11 +1,11 @@
-// One step of one configuration: the streams of every device class as lanes, what they take of
-// links and the memory of a device beneath on the same time axis. Wheel (with the picture focused,
-// or with Ctrl) zooms, dragging moves, +, -, arrow keys and 0 do the same.
+// One step of one configuration: the passes of its microbatches, the streams of every device class
+// as lanes, what they take of links and the memory of a device beneath on the same time axis. Wheel
+// (with the picture focused, or with Ctrl) zooms, dragging moves, +, -, arrow keys and 0 do the same.
 "use strict";
 
 (() => {
   const { data, byteUnits, timeUnits, color, formatBytes, formatSeconds, axisUnit, inUnit,
-          onAppearance, linkTracks } = shardsim;
+          onAppearance, inkOn, linkTracks, passLane } = shardsim;
   const gutter = 136;  // left of the lanes, for their names
   const edge = 12;     // right of them
   const axisHeight = 22;
@@ -19,12 +19,6 @@
     const raw = span / count;
     const power = 10 ** Math.floor(Math.log10(raw));
     return power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
-  }
-
-  // Black or white, whichever is read more easily on the colour "#rrggbb".
-  function inkOn(background) {
-    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(background.slice(at, at + 2), 16));
-    return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#10151d" : "#ffffff";
   }
 
   function nameOf(timeline, segment) {
@@ -44,7 +38,13 @@
       this.from = 0;
       this.to = this.whole;
       this.height = axisHeight;
-      for (const one of this.timeline.classes) {
+      const { classes } = this.timeline;
+      for (const one of classes) {
+        one.row = this.height;
+        if (one.passes.length > 0) this.height += passLane.height;
+      }
+      if (this.height > axisHeight) this.height += gap;
+      for (const one of classes) {
         one.lanes = this.height;
         // A stream without work needs no lane.
         const used = new Set(one.segments.map((segment) => segment[2]));
@@ -180,6 +180,7 @@
       ctx.textBaseline = "middle";
       this.drawAxis(ctx);
       for (const one of this.timeline.classes) {
+        if (one.passes.length > 0) passLane.draw(this, ctx, one, one.row, gutter);
         this.drawLanes(ctx, one);
         linkTracks.draw(this, ctx, one, gutter);
         if (one.memory.length > 0) this.drawMemory(ctx, one);
@@ -351,6 +352,9 @@
 
     textAt(time, y) {
       for (const one of this.timeline.classes) {
+        if (one.passes.length > 0 && y >= one.row && y < one.row + passLane.height) {
+          return passLane.text(one, time, (this.to - this.from) / this.plot);
+        }
         const lane = Math.floor((y - one.lanes) / laneHeight);
         if (lane >= 0 && lane < one.shown.length) {
           return this.segmentText(one, one.shown[lane], time);

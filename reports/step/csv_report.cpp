@@ -46,6 +46,11 @@ std::vector<Field> csv_fields(const Figures& figures) {
   for (BufferCategory category : categories_in_reports) {
     fields.push_back({category_key(category) + "_bytes", bytes(figures.of(category))});
   }
+  for (const TimePartRow& row : time_part_rows()) {
+    if (row.name.empty()) continue;  // is there already
+    fields.push_back(
+        {key_of(row), seconds_text(figures.parts.at(static_cast<std::size_t>(row.part)))});
+  }
   fields.push_back({"padding_bytes_per_device", bytes(figures.padding_per_device)});
   fields.push_back({"memory_balance", plain_number(figures.memory_balance)});
   fields.push_back({"compute_balance", plain_number(figures.compute_balance)});

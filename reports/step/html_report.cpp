@@ -76,19 +76,35 @@ std::string step_view(std::size_t index, const Figures& figures, const Timeline&
   if (timeline.empty()) {
     return "<p class=\"quiet\">The simulation kept no timeline of this step.</p>\n";
   }
+  const bool has_passes = std::any_of(timeline.classes.begin(), timeline.classes.end(),
+                                      [](const TimelineClass& one) { return !one.passes.empty(); });
   const bool has_links = std::any_of(timeline.classes.begin(), timeline.classes.end(),
                                      [](const TimelineClass& one) { return !one.links.empty(); });
   std::string out = fmt::format(
       "<figure class=\"step-view\" data-configuration=\"{}\">\n"
-      "<figcaption>One step over time{}, and the memory of a device</figcaption>\n"
+      "<figcaption>One step over time{}{}, and the memory of a device</figcaption>\n"
       "<canvas role=\"img\" tabindex=\"0\" aria-label=\"{}\"></canvas>\n</figure>\n",
-      index, has_links ? ", how much it takes of links" : "", html_escape(step_in_words(figures)));
+      index, has_passes ? ", with the numbers of microbatches" : "",
+      has_links ? ", how much it takes of links" : "", html_escape(step_in_words(figures)));
   if (timeline.merged) {
     out +=
         "<p class=\"quiet\">Neighbouring tasks are drawn as one where they would be too narrow "
         "to see; point at one for how many they are.</p>\n";
   }
   return out;
+}
+
+// Bars of where the time of each stage goes.
+std::string class_times(std::size_t index, const Figures& figures) {
+  if (figures.classes.size() < 2) return "";
+  return fmt::format(
+      "<figure class=\"class-times\" data-configuration=\"{}\">\n"
+      "<figcaption>Where the step goes on each</figcaption>\n"
+      "<div class=\"chart\"><canvas role=\"img\" aria-label=\"Stacked bars: the time of each "
+      "device "
+      "class by cause. The figures are in the table of the same name.\"></canvas></div>\n"
+      "</figure>\n",
+      index);
 }
 
 std::string paragraph(const std::string& text) {
@@ -114,6 +130,7 @@ std::string configuration(std::size_t index, const Figures& figures, const Timel
                {"verdict", html_escape(memory_verdict(figures))},
                {"cards", cards(figures)},
                {"step_view", step_view(index, figures, timeline)},
+               {"class_times", class_times(index, figures)},
                {"tables", tables},
                {"warnings", html_remarks("Warnings", figures.warnings)},
                {"notes", html_remarks("Notes", figures.notes)}});
@@ -180,6 +197,7 @@ std::string page(const std::vector<Figures>& all, const std::vector<Timeline>& t
                {"common", std::string(resources::common_js)},
                {"charts", std::string(resources::charts_js)},
                {"step_links", std::string(resources::step_links_js)},
+               {"step_passes", std::string(resources::step_passes_js)},
                {"step_views", std::string(resources::step_view_js)}});
 }
 

@@ -19,6 +19,15 @@ Json categories(const CategoryBytes& sizes) {
   return json;
 }
 
+// By cause; they add up to the step.
+Json breakdown(const TimeByPart& parts) {
+  Json json = Json::object();
+  for (const TimePartRow& row : time_part_rows()) {
+    json[key_of(row)] = seconds(parts.at(static_cast<std::size_t>(row.part)));
+  }
+  return json;
+}
+
 constexpr double millionths = 1e6;
 
 Json device_classes(const Figures& figures) {
@@ -32,7 +41,8 @@ Json device_classes(const Figures& figures) {
                     {"contention_time_s", seconds(one.contention)},
                     {"communication_time_s", seconds(one.communication)},
                     {"exposed_communication_s", seconds(one.exposed)},
-                    {"idle_time_s", seconds(one.idle)}});
+                    {"idle_time_s", seconds(one.idle)},
+                    {"breakdown", breakdown(one.parts)}});
   }
   return list;
 }
@@ -45,7 +55,8 @@ Json stages(const Figures& figures) {
                     {"devices", one.devices},
                     {"busy_s", seconds(one.compute + one.contention)},
                     {"idle_s", seconds(one.idle)},
-                    {"peak_bytes", one.peak.count()}});
+                    {"peak_bytes", one.peak.count()},
+                    {"breakdown", breakdown(one.parts)}});
   }
   return list;
 }
@@ -199,6 +210,7 @@ Json result_to_json(const Figures& figures) {
   json["communication_time_s"] = seconds(figures.communication);
   json["exposed_communication_s"] = seconds(figures.exposed);
   json["idle_time_s"] = seconds(figures.idle);
+  json["breakdown"] = breakdown(figures.parts);
   if (figures.bubble) {
     json["bubble_s"] = seconds(*figures.bubble);
     json["stages"] = stages(figures);

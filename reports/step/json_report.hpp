@@ -10,6 +10,10 @@
 // level is "network", "link" the name of one, "links" how many carry as much: the busiest, at most
 // eight.
 //
+// "breakdown" is where the step goes by cause (sim/step/time_parts.hpp): {"compute_forward_s", ...,
+// "contention_s", "exposed_data_s", ..., "idle_bubble_s"}, of the class that computes longest and of
+// each class in "per_device_class" and "stages"; together the step.
+//
 // "known_error" is that of step times (evidence/evidence.hpp): {"measured_over_predicted":
 // {"percentile_10", "median", "percentile_90"}, "steps", "of" which, "between_two", "nearest":
 // [{"id", "measured_s", "predicted_s"}], "outside": [text]}, "situation" what it is looked up by;

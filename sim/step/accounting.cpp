@@ -87,38 +87,51 @@ std::string algorithm_of(const CostBreakdown& cost) {
 // Walks a program's changes in order of time.
 class Sweep {
  public:
-  void advance(SimTime now, Rows& rows, ProgramResult& result) {
-    const SimTime passed = now - last_;
-    last_ = now;
+  // `issued`: the task that begins now; the beginning of the step where none does.
+  void advance(SimTime now, SimTime issued, Rows& rows, ProgramResult& result) {
+    const SimTime then = std::exchange(last_, now);
+    const SimTime passed = now - then;
     if (passed == SimTime(0)) return;
     if (!flying_.empty()) result.communication_time += passed;
     if (!kernels_.empty()) {
       std::min_element(kernels_.begin(), kernels_.end())->counted += passed;
     } else if (flying_.empty()) {
       result.idle_time += passed;
+      const SimTime by_host = on_host_ > 0 ? passed : std::clamp(issued - then, SimTime(0), passed);
+      of(result, TimePart::host) += by_host;
+      of(result, TimePart::bubble) += passed - by_host;
     } else {
       result.exposed_time += passed;
       const auto sharers = static_cast<std::int64_t>(flying_.size());
       std::int64_t remainder = passed.count() % sharers;
       for (const Flight& flight : flying_) {
-        rows.rows[flight.row].exposed += passed / sharers + SimTime(remainder-- > 0 ? 1 : 0);
+        const SimTime share = passed / sharers + SimTime(remainder-- > 0 ? 1 : 0);
+        rows.rows[flight.row].exposed += share;
+        of(result, flight.part) += share;
       }
     }
   }
+  void begin_on_host() { ++on_host_; }
+  void end_on_host() { --on_host_; }
 
   void begin_kernel(std::int32_t task, std::uint8_t stream) {
     kernels_.push_back({stream, task, SimTime(0)});
   }
   // `took` and `alone`: its time, and what it would have been.
-  void end_kernel(std::int32_t task, SimTime took, SimTime alone, ProgramResult& result) {
+  void end_kernel(std::int32_t task, SimTime took, SimTime alone, TimePart kind,
+                  ProgramResult& result) {
     const auto ended = std::find_if(kernels_.begin(), kernels_.end(),
                                     [&](const Running& kernel) { return kernel.task == task; });
     const SimTime computed = part(alone, ended->counted, took);
     result.compute_time += computed;
     result.contention_time += ended->counted - computed;
+    of(result, kind) += computed;
+    of(result, TimePart::contention) += ended->counted - computed;
     kernels_.erase(ended);
   }
-  void take_off(std::int32_t task, std::size_t row) { flying_.push_back({task, row}); }
+  void take_off(std::int32_t task, std::size_t row, TimePart part) {
+    flying_.push_back({task, row, part});
+  }
   void land(std::int32_t task) {
     flying_.erase(std::find_if(flying_.begin(), flying_.end(),
                                [&](const Flight& flight) { return flight.task == task; }));
@@ -128,6 +141,7 @@ class Sweep {
   struct Flight {
     std::int32_t task = 0;
     std::size_t row = 0;
+    TimePart part = TimePart::communication;
   };
   struct Running {
     std::uint8_t stream = 0;
@@ -146,7 +160,12 @@ class Sweep {
     return std::min(SimTime(computed), counted);
   }
 
+  static SimTime& of(ProgramResult& result, TimePart part) {
+    return result.parts[static_cast<std::size_t>(part)];
+  }
+
   SimTime last_{0};
+  int on_host_ = 0;  // kernels of the host
   std::vector<Running> kernels_;
   std::vector<Flight> flying_;  // collectives and messages, the first started first
 };
@@ -185,20 +204,32 @@ class Accountant {
       const Task& task =
           plan_.programs[p].tasks[id - static_cast<std::size_t>(lowered_.first_task[p])];
       Sweep& at = sweeps[p];
-      at.advance(change.starts ? trace_.start[id] : trace_.end[id], rows_, result_.programs[p]);
-      if (is_on_host(task)) continue;
+      at.advance(change.starts ? trace_.start[id] : trace_.end[id],
+                 change.starts ? issue_time(id) : SimTime(0), rows_, result_.programs[p]);
+      if (is_on_host(task)) {
+        change.starts ? at.begin_on_host() : at.end_on_host();
+        continue;
+      }
       const bool kernel = task.kind == TaskKind::kernel;
       if (kernel && change.starts) at.begin_kernel(change.task, task.stream);
       if (kernel && !change.starts) {
         at.end_kernel(change.task, trace_.end[id] - trace_.start[id], alone(id),
-                      result_.programs[p]);
+                      part_of_kernel(task), result_.programs[p]);
       }
-      if (!kernel && change.starts) at.take_off(change.task, row_of(task));
+      if (!kernel && change.starts) {
+        at.take_off(change.task, row_of(task), part_of_communication(plan_, task));
+      }
       if (!kernel && !change.starts) at.land(change.task);
     }
     for (std::size_t p = 0; p < sweeps.size(); ++p) {
-      sweeps[p].advance(result_.step_time, rows_, result_.programs[p]);
+      sweeps[p].advance(result_.step_time, SimTime(0), rows_, result_.programs[p]);
     }
+  }
+
+  // By the host of its own program.
+  [[nodiscard]] SimTime issue_time(std::size_t task) const {
+    return lowered_.graph.not_before.empty() ? SimTime(0)
+                                             : issue_time_of(lowered_.graph, trace_, task);
   }
 
   // The device is idle meanwhile.

@@ -105,18 +105,11 @@ class Engine {
 
   // Of the last of its partners.
   [[nodiscard]] SimTime issue_time(std::int32_t id) const {
-    SimTime latest = issue_time_of(id);
+    SimTime latest = issue_time_of(graph_, trace_, static_cast<std::size_t>(id));
     for (std::int32_t at = next_of(id); at != id; at = next_of(at)) {
-      latest = std::max(latest, issue_time_of(at));
+      latest = std::max(latest, issue_time_of(graph_, trace_, static_cast<std::size_t>(at)));
     }
     return latest;
-  }
-
-  [[nodiscard]] SimTime issue_time_of(std::int32_t id) const {
-    const SimTime time = graph_.not_before[static_cast<std::size_t>(id)];
-    if (graph_.issued_behind.empty()) return time;
-    const std::int32_t before = graph_.issued_behind[static_cast<std::size_t>(id)];
-    return before < 0 ? time : trace_.end[static_cast<std::size_t>(before)] + time;
   }
 
   void start_all(std::int32_t id) {
@@ -210,6 +203,13 @@ class Engine {
 };
 
 }  // namespace
+
+SimTime issue_time_of(const TaskGraph& graph, const Trace& trace, std::size_t task) {
+  const SimTime time = graph.not_before[task];
+  if (graph.issued_behind.empty()) return time;
+  const std::int32_t before = graph.issued_behind[task];
+  return before < 0 ? time : trace.end[static_cast<std::size_t>(before)] + time;
+}
 
 Trace run(const TaskGraph& graph, KeepPaces keep) { return Engine(graph, keep).run(); }
 

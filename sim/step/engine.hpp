@@ -75,6 +75,9 @@ struct Trace {
   std::int32_t stuck = -1;        // the first task that never ended: they wait for each other
 };
 
+// When it is issued; of a graph that says so, in a trace that has what the task is issued behind.
+[[nodiscard]] SimTime issue_time_of(const TaskGraph& graph, const Trace& trace, std::size_t task);
+
 enum class KeepPaces : std::uint8_t { no, yes };
 
 [[nodiscard]] Trace run(const TaskGraph& graph, KeepPaces keep = KeepPaces::no);

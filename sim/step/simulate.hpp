@@ -25,6 +25,7 @@
 #include "hardware_profiles/machine.hpp"
 #include "plan/plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/step/time_parts.hpp"
 
 namespace shardsim {
 
@@ -76,6 +77,7 @@ struct ProgramResult {
   SimTime communication_time{0};  // time with at least one collective or transfer in flight
   SimTime exposed_time{0};        // of that, time with no kernel running
   SimTime idle_time{0};           // neither; step = compute + contention + exposed + idle
+  TimeByPart parts{};             // the same by cause
   Bytes peak{0};
   SimTime peak_time{0};
   std::string peak_task;  // the kernel that ran at the peak, else the task that started then

@@ -108,7 +108,8 @@ void ProgramEmitter::emit_gather(const OpenBucket& bucket) {
                    parts_of(bucket.bucket, input_.workload, size_of(dtype), elements),
                    fmt::format("parameters of a bucket, updated in shards: {}",
                                range_of(bucket.bucket, input_.workload)),
-                   {}},
+                   {},
+                   Parallelism::data},
                   Stream::gathers, bucket.name + " parameters", parameters_of(bucket));
 }
 

@@ -359,7 +359,7 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   const auto reduce = [&](CollectiveKind kind, const AxisList& axes, std::int64_t of) {
     if (axes.empty()) return;
     const Bytes payload = of * element;
-    Collective call{kind, axes, {}, {}, dtype, payload, {}, reason, {}};
+    Collective call{kind, axes, {}, {}, dtype, payload, {}, reason, {}, Parallelism::data};
     call.parts = of == elements ? parts_of(bucket.bucket, input_.workload, element, elements)
                                 : std::vector<CollectivePart>{{bucket.name, payload}};
     emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);

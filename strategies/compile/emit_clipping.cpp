@@ -93,7 +93,8 @@ void ProgramEmitter::add_up_norms(const AxisList& axes,
                          payload,
                          {{name, payload}},
                          what + ", by which they are clipped",
-                         {}});
+                         {},
+                         Parallelism::scalars});
 }
 
 }  // namespace shardsim

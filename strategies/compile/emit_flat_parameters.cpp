@@ -167,7 +167,8 @@ TaskId ProgramEmitter::gather_call(const PartsCall& call, DType as,
                               call.elements * size_of(as),
                               parts_of(bucket, input_.workload, size_of(as), call.elements),
                               "parameters of modules: " + range_of(bucket, input_.workload),
-                              {}};
+                              {},
+                              Parallelism::data};
   return emit_collective(collective, Stream::gathers, call.name, {to}, read);
 }
 
@@ -205,7 +206,8 @@ BufferIndex ProgramEmitter::gather_quantized(const PartsCall& call) {
                    scale_bytes,
                    {{"scales", scale_bytes}},
                    "scales of quantized parameters",
-                   {}},
+                   {},
+                   Parallelism::data},
                   Stream::gathers, call.name, {narrow});
   const BufferIndex flat = call.parameters.size() == 1
                                ? open_whole(flat_[call.parameters.front()], call.elements)
@@ -269,7 +271,8 @@ void ProgramEmitter::gather_whole() {
          elements * size_of(dtype),
          parts_of(call, input_.workload, size_of(dtype), elements),
          "a parameter that stays whole, updated in parts: " + range_of(call, input_.workload),
-         {}},
+         {},
+         Parallelism::data},
         Stream::gathers, "updated parameters", {buffers_.buffer_of(flat.value, flat.ordinal)},
         {flat.stored});
   }

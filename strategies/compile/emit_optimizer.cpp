@@ -63,7 +63,8 @@ void ProgramEmitter::add_up_over_model() {
                      payload,
                      {{name, payload}},
                      name + ", each of a part of the activations",
-                     {}},
+                     {},
+                     Parallelism::tensor},
                     Stream::reductions, name, sum.second);
   }
 }
@@ -103,7 +104,8 @@ void ProgramEmitter::add_up_routing() {
                    payload,
                    {{name, payload}},
                    name + ", by which the biases of routers are moved",
-                   {}},
+                   {},
+                   Parallelism::expert},
                   Stream::reductions, name, {});
 }
 
@@ -125,7 +127,8 @@ void ProgramEmitter::scale_by_tokens() {
                            scalar,
                            {{name, scalar}},
                            name + ", by which gradients are scaled",
-                           {}});
+                           {},
+                           Parallelism::scalars});
   };
   if (has_stages_) {
     const AxisRef stages = input_.mesh.whole(*input_.mesh.find(input_.stages_axis));
@@ -205,8 +208,16 @@ void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
   }
   if (axes.empty()) return;
   const Bytes scalar = size_of(number.dtype);
-  Collective sum{CollectiveKind::all_reduce, axes, {}, {}, number.dtype, scalar, {{name, scalar}},
-                 std::string(number.reason), {}};
+  Collective sum{CollectiveKind::all_reduce,
+                 axes,
+                 {},
+                 {},
+                 number.dtype,
+                 scalar,
+                 {{name, scalar}},
+                 std::string(number.reason),
+                 {},
+                 Parallelism::scalars};
   if (has_stages_) {  // the programs of all stages join in
     sum.groups = input_.mesh.groups(axes);
     sum.axes.clear();

@@ -70,7 +70,8 @@ void ProgramEmitter::scatter_in_room(OpenBucket& bucket) {
        payload,
        parts_of(bucket.bucket, input_.workload, size_of(dtype), elements),
        fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload)),
-       {}},
+       {},
+       Parallelism::data},
       Stream::reductions, bucket.name, {flat});
   keep_shard(bucket, {flat});
   reductions_in_room_.push_back(static_cast<TaskId>(program_.tasks.size()) - 1);

@@ -79,8 +79,9 @@ void combine_products(Compilation& c) {
 }
 
 void word_reasons(Compilation& c) {
-  c.spmd = word_reasons(std::move(c.spmd), c.workload, c.mesh, c.layout, *c.sums,
-                        c.strategy.runtime, c.step);
+  c.spmd =
+      word_reasons(std::move(c.spmd), c.workload, c.mesh, c.layout, *c.sums, c.strategy.runtime,
+                   c.step, c.strategy.pipeline ? c.strategy.pipeline->axis : "");
 }
 
 void make_schedule(Compilation& c) {

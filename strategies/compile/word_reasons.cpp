@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "strategies/compile/activation_reasons.hpp"
+#include "strategies/compile/parallelism_of.hpp"
 #include "strategies/compile/parameter_reasons.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 
@@ -12,7 +13,7 @@ namespace shardsim {
 
 SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mesh,
                       const Layout& layout, const PartialSums& sums, const Runtime& runtime,
-                      const Step& step) {
+                      const Step& step, std::string_view stages_axis) {
   SpmdBuilder builder(workload, mesh, std::move(called));
   const ParameterReasons parameters(builder, layout, runtime, step);
   const ActivationReasons activations(builder, layout, sums, parameters);
@@ -30,6 +31,8 @@ SpmdStep word_reasons(SpmdStep called, const Workload& workload, const Mesh& mes
     Words words = std::visit(words_of, item.reason);
     item.collective.reason = std::move(words.reason);
     item.collective.remedy = std::move(words.remedy);
+    item.collective.parallelism =
+        parallelism_of(item.reason, item.collective.axes, mesh, layout, stages_axis);
   };
   for (BlockProgram& block : builder.step.blocks) {
     for (Item& item : block.shared) word(item);

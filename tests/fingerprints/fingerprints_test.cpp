@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,20 @@ std::string digits_of(const Json& part, std::size_t count) {
   return text_digest(part.dump()).substr(0, count);
 }
 
+// Whose collectives do not say which parallelism each is part of: that has digits of its own.
+Json without_parallelism(Json plan) {
+  for (Json& collective : plan.at("collectives")) collective.erase("parallelism");
+  return plan;
+}
+
+Json parallelisms_of(const Json& plan) {
+  Json list = Json::array();
+  for (const Json& collective : plan.at("collectives")) {
+    list.push_back(collective.value("parallelism", "unknown"));
+  }
+  return list;
+}
+
 // A task as it is written, but with what it does in place of a number into another list.
 Json whole_task(const Json& task, const Json& plan) {
   static const std::map<std::string, std::string> lists = {
@@ -41,7 +56,8 @@ Json whole_task(const Json& task, const Json& plan) {
   return whole;
 }
 
-Json fingerprint_of(const Json& plan) {
+Json fingerprint_of(const Json& whole) {
+  const Json plan = without_parallelism(whole);
   constexpr std::size_t part_digits = 8;
   constexpr std::size_t task_digits = 2;
   Json fingerprint = Json::object();
@@ -49,6 +65,7 @@ Json fingerprint_of(const Json& plan) {
     if (key == "programs" || key == "shardsim") continue;
     fingerprint[key] = digits_of(part, part_digits);
   }
+  fingerprint["parallelisms"] = digits_of(parallelisms_of(whole), part_digits);
   for (const Json& program : plan.at("programs")) {
     std::string tasks;
     for (const Json& task : program.at("tasks")) {
@@ -74,6 +91,10 @@ Subject look_at(const Experiment& experiment) {
     return subject;
   }
   const Prediction prediction = predict(experiment, {});
+  for (const ProgramResult& program : prediction.result.programs) {  // causes add up on every stage
+    CHECK(std::accumulate(program.parts.begin(), program.parts.end(), SimTime(0)) ==
+          prediction.result.step_time);
+  }
   subject.plan = plan_to_json(prediction.step.plan);
   subject.fingerprint = fingerprint_of(subject.plan);
   subject.fingerprint["step_ps"] = prediction.result.step_time.count();
@@ -190,6 +211,18 @@ std::string difference(const Subject& subject, const Json& recorded) {
 }
 
 }  // namespace
+
+// A strategy's collectives all say what they are part of.
+TEST_CASE("each collective of a strategy is part of a parallelism") {
+  for (const auto& [name, experiment] : all_experiments()) {
+    if (!std::holds_alternative<ModelStep>(experiment.subject)) continue;
+    INFO(name);
+    for (const Collective& collective : compile_experiment(experiment).plan.collectives) {
+      INFO(collective.reason);
+      CHECK(collective.parallelism != Parallelism::unknown);
+    }
+  }
+}
 
 TEST_CASE("plans are those that were recorded") {
   const Json recorded = load_json(recorded_file);

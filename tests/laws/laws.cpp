@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "base/index.hpp"
 #include "reports/format/figures.hpp"
@@ -233,6 +234,8 @@ std::optional<Violation> sums(const Trial& trial) {
       program.compute_time + program.contention_time + program.exposed_time + program.idle_time;
   const auto ps = [](SimTime of) { return static_cast<double>(of.count()); };
   if (auto broken = differs("the step by part", ps(parts), ps(step.step()))) return broken;
+  const SimTime causes = std::accumulate(program.parts.begin(), program.parts.end(), SimTime(0));
+  if (auto broken = differs("the step by cause", ps(causes), ps(step.step()))) return broken;
   SimTime exposed{0};
   for (const CommunicationRow& row : step.prediction.result.communication) exposed += row.exposed;
   if (auto broken = differs("exposed communication", ps(exposed), ps(program.exposed_time))) {

@@ -11,6 +11,8 @@ Bytes& of(std::array<Bytes, buffer_categories>& sizes, Category category) {
   return sizes[static_cast<std::size_t>(category)];
 }
 
+SimTime& of(TimeByPart& parts, TimePart part) { return parts[static_cast<std::size_t>(part)]; }
+
 // What both have in common.
 Prediction common(const std::string& name) {
   Prediction p;
@@ -39,6 +41,9 @@ ProgramResult common_program() {
   program.devices = 2;
   program.compute_time = ms(800);
   program.idle_time = ms(50);
+  of(program.parts, TimePart::forward) = ms(400);
+  of(program.parts, TimePart::backward) = ms(400);
+  of(program.parts, TimePart::host) = ms(50);
   return program;
 }
 
@@ -56,6 +61,7 @@ Prediction dp() {
   ProgramResult program = common_program();
   program.communication_time = ms(500);
   program.exposed_time = ms(150);
+  of(program.parts, TimePart::data) = ms(150);
   program.peak = gib(12);
   program.peak_time = ms(600);
   program.peak_task = "layers.1.mlp";
@@ -139,6 +145,7 @@ Prediction fsdp() {
   ProgramResult program = common_program();
   program.communication_time = ms(750);
   program.exposed_time = ms(400);
+  of(program.parts, TimePart::data) = ms(400);
   program.peak = gib(7);
   program.peak_time = ms(800);
   program.peak_task = "layers.0";

@@ -97,7 +97,11 @@ TEST_CASE("The data that is drawn is the fixture's") {
   CHECK(dp["fits"] == false);
   CHECK(dp["timeline"].is_null());
   const Json& fsdp = data["configurations"][1];
-  CHECK(fsdp["exposed_s"] == 0.4);
+  // By cause: 400 ms forward, 400 backward, 400 of exposed data parallelism, 50 for the host.
+  CHECK(data["parts"][6]["label"] == "exposed: data");
+  const Json parts{0.4, 0, 0.4, 0, 0, 0, 0.4, 0, 0, 0, 0, 0, 0, 0.05, 0};
+  CHECK(fsdp["parts_s"] == parts);
+  CHECK(fsdp["classes"] == Json::array({{{"name", "all"}, {"parts_s", parts}}}));
   const Json& one = fsdp["timeline"]["classes"][0];
   // The all-gather: 400 ms to 800 ms on stream 1, kind 4, no layer, the first name used third.
   CHECK(one["segments"][3] == Json::array({400'000'000, 400'000'000, 1, 4, -1, 1, 1, 400'000'000}));

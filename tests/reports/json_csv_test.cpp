@@ -38,6 +38,7 @@ TEST_CASE("A result has exactly the keys of its schema") {
                                             "communication_time_s",
                                             "exposed_communication_s",
                                             "idle_time_s",
+                                            "breakdown",
                                             "tokens_per_s_per_device",
                                             "mfu",
                                             "mfu_full_attention",
@@ -108,6 +109,9 @@ TEST_CASE("A result holds the figures as plain numbers") {
   CHECK(json["contention_time_s"] == 0.1);
   CHECK(json["communication_time_s"] == 0.75);
   CHECK(json["exposed_communication_s"] == 0.4);
+  CHECK(json["breakdown"]["compute_backward_s"] == 0.4);
+  CHECK(json["breakdown"]["exposed_data_s"] == 0.4);
+  CHECK(json["breakdown"].size() == 15);
   CHECK(json["tokens_per_s_per_device"] == 800);
   CHECK(json["memory"]["peak_bytes"] == 7 * GiB);
   CHECK(json["memory"]["fits"] == true);
@@ -185,16 +189,21 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
       "mfu_full_attention,wire_bytes_per_device,"
       "peak_bytes,capacity_bytes,fits,parameters_bytes,gradients_bytes,optimizer_bytes,"
       "activations_bytes,temporaries_bytes,communication_bytes,gathered_parameters_bytes,"
-      "inputs_bytes,cache_bytes,padding_bytes_per_device,memory_balance,compute_balance,link_"
+      "inputs_bytes,cache_bytes,compute_forward_s,compute_recompute_s,compute_backward_s,"
+      "compute_optimizer_s,exposed_tensor_s,exposed_data_s,exposed_context_s,exposed_expert_s,"
+      "exposed_pipeline_s,exposed_scalars_s,exposed_other_s,exposed_host_copies_s,idle_host_s,"
+      "idle_bubble_s,padding_bytes_per_device,memory_balance,compute_balance,link_"
       "balance\r\n";
   // GiB = 1073741824.
   const std::string dp =
       "dp,toy,dp,data=2,toy-machine,2,1,0.8,0,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
-      "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,0,1,1,1\r\n";
+      "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,"
+      "0.4,0,0.4,0,0,0.15,0,0,0,0,0,0,0.05,0,0,1,1,1\r\n";
   const std::string fsdp =
       "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,"
       "7516192768,"
-      "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,0,1024,1,1,1\r\n";
+      "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,0,"
+      "0.4,0,0.4,0,0,0.4,0,0,0,0,0,0,0.05,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);
 }

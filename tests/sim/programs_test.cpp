@@ -10,6 +10,7 @@
 #include "plan/plan_io.hpp"
 #include "plan_builder.hpp"
 #include "sim/step/simulate.hpp"
+#include "sim/step/time_parts.hpp"
 #include "spans.hpp"
 
 namespace shardsim::programs_test {
@@ -102,6 +103,33 @@ TEST_CASE("two stages with messages both ways, written by hand") {
   CHECK(spans(result.programs[1]) ==
         Spans{{10, 15}, {15, 25}, {25, 45}, {45, 50}, {20, 25}, {45, 55}, {55, 75}, {75, 80}});
   CHECK(result.step_time == SimTime(100));
+}
+
+// Two stages as above, by hand: the first computes 10, sends 5 and receives at 35, the second
+// receives until 15, computes 20, sends 5 until 40. The first computes 8 more, until 48.
+//   first    forward 10, pipeline 5, bubble 20 (15 to 35), pipeline 5, backward 8
+//   second   bubble 10, pipeline 5, forward 20, pipeline 5, bubble 8 (until the step's end)
+TEST_CASE("the time of every stage is told by cause") {
+  PlanBuilder b = two_programs({0}, {1});
+  const TaskId forward = b.kernel(10);
+  b.transfer(/*sends=*/true, 1, 5, {forward});
+  const TaskId back = b.transfer(/*sends=*/false, 1, 5, {}, /*stream=*/2);
+  b.plan.programs[0].tasks[static_cast<std::size_t>(b.kernel(8, {back}))].phase = Phase::backward;
+  b.current = 1;
+  const TaskId there = b.transfer(/*sends=*/false, 0, 5);
+  b.transfer(/*sends=*/true, 0, 5, {b.kernel(20, {there})}, /*stream=*/2);
+  const Result result = on_node(b);
+  CHECK(result.step_time == SimTime(48));
+  const auto parts = [&](std::size_t program) {
+    std::vector<std::int64_t> times;
+    for (const TimePart part :
+         {TimePart::forward, TimePart::backward, TimePart::pipeline, TimePart::bubble}) {
+      times.push_back(result.programs[program].parts.at(static_cast<std::size_t>(part)).count());
+    }
+    return times;
+  };
+  CHECK(parts(0) == std::vector<std::int64_t>{10, 8, 10, 20});
+  CHECK(parts(1) == std::vector<std::int64_t>{20, 0, 10, 18});
 }
 
 // 10 bytes on channel 1 until 10, then 30 on channel 0: in another order than they are sent.
