@@ -26,15 +26,22 @@ class Usage {
         width_(static_cast<double>(step.count()) / static_cast<double>(bins)),
         bins_(bins) {
     for (const std::vector<LevelUse>& uses : lowered.link_uses.by_work) {
-      for (const LevelUse& use : uses) taken_[key_of(use)].resize(bins, 0);
+      std::vector<std::vector<double>*>& of_work = taken_by_work_.emplace_back();
+      for (const LevelUse& use : uses) {
+        std::vector<double>& taken = taken_[key_of(use)];
+        taken.resize(bins, 0);
+        of_work.push_back(&taken);
+      }
     }
   }
 
   void take(std::int32_t task, SimTime begin, SimTime end, double pace) {
     if (pace == 0 || begin == end) return;
-    const std::int32_t work = lowered_.graph.tasks[at(task)].work;
-    for (const LevelUse& use : lowered_.link_uses.by_work[at(work)]) {
-      std::vector<double>& taken = taken_.at(key_of(use));
+    const std::size_t work = at(lowered_.graph.tasks[at(task)].work);
+    const std::vector<LevelUse>& uses = lowered_.link_uses.by_work[work];
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const LevelUse& use = uses[i];
+      std::vector<double>& taken = *taken_by_work_[work][i];
       spread(static_cast<double>(begin.count()), static_cast<double>(end.count()), width_, bins_,
              [&](std::size_t bin, double length) {
                taken[bin] += use.share * pace * length / width_;
@@ -91,6 +98,7 @@ class Usage {
   double width_;  // of a bin, in picoseconds
   std::size_t bins_;
   std::map<Key, std::vector<double>> taken_;
+  std::vector<std::vector<std::vector<double>*>> taken_by_work_;  // for each of its uses
 };
 
 }  // namespace
@@ -98,17 +106,16 @@ class Usage {
 void add_link_usage(const Lowered& lowered, const Trace& trace, std::size_t bins, Result& result) {
   if (result.step_time == SimTime(0)) return;
   Usage usage(lowered, result.step_time, bins);
-  std::map<std::int32_t, PaceChange> under_way;  // by task
-  const auto end = [&](const PaceChange& before, SimTime now) {
-    usage.take(before.task, before.time, now, before.pace);
+  std::vector<const PaceChange*> under_way(lowered.graph.tasks.size(), nullptr);
+  const auto end = [&](const PaceChange* before, SimTime now) {
+    if (before != nullptr) usage.take(before->task, before->time, now, before->pace);
   };
   for (const PaceChange& change : trace.paces) {
-    const auto [found, is_new] = under_way.try_emplace(change.task, change);
-    if (is_new) continue;
-    end(found->second, change.time);
-    found->second = change;
+    end(std::exchange(under_way[at(change.task)], &change), change.time);
   }
-  for (const auto& [task, last] : under_way) end(last, trace.end[at(task)]);
+  for (std::size_t task = 0; task < under_way.size(); ++task) {
+    end(under_way[task], trace.end[task]);
+  }
   std::move(usage).publish(result);
 }
 
