@@ -131,6 +131,9 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& exp
     strategy["bucket_elements"] = limited(filled_in(facts, "arg.bucket", *options.model));
   }
   if (stage == 0 || stage == 3) strategy.erase("round_robin_gradients");
+  const bool by_device =
+      facts.has("arg.optimizer_device") && facts.at("arg.optimizer_device") == "cpu";
+  if (by_device || facts.flag("arg.optimizer_on_host")) strategy["offload"]["optimizer"] = "cpu";
   // DeepSpeed asks of 16 bits alone whether a gradient is not finite.
   const bool wide = workload["precision"]["parameters"] == "fp32";
   if (wide && (stage == 1 || stage == 2)) strategy["check_overflow"] = false;
@@ -174,6 +177,9 @@ void from_experiment(const Json& resolved, const Json&, const Place&, Facts& fac
   if (stage == 0 && json_at(strategy, "clip_gradients") == true) facts.set("arg.clip", 1.0);
   if (stage > 0) facts.set("arg.clip", 1.0);
   if (json_at(optimizer, "deals_out") == true) facts.set("strategy.round_robin_gradients", true);
+  if (json_at(json_at(strategy, "offload"), "optimizer") == "cpu") {
+    facts.set("arg.optimizer_device", "cpu");
+  }
   if (stage < 3) return;
   facts.set("arg.prefetch", flat["prefetch_elements"]);
   facts.set("arg.persistence", flat["whole_elements"]);

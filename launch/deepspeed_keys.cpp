@@ -38,6 +38,12 @@ const std::vector<Key> used_keys = {
     {"zero_optimization.stage3_max_reuse_distance", "arg.reuse", K::integer},
     {"zero_optimization.max_reuse_distance", "arg.reuse", K::integer, "", {}, true},
     {"zero_optimization.sub_group_size", "arg.sub_group", K::integer},
+    {"zero_optimization.offload_optimizer.device",
+     "arg.optimizer_device",
+     K::text,
+     "",
+     {{"none", R"("none")"}, {"cpu", R"("cpu")"}}},
+    {"zero_optimization.cpu_offload", "arg.optimizer_on_host", K::flag, "", {}, true},
     {"zero_optimization.zero_hpz_partition_size", "arg.hpz", K::integer},
     {"zero_optimization.zero_quantized_weights", "arg.qwz", K::flag},
     {"tensor_parallel.autotp_size", "arg.tp", K::integer}};
@@ -99,16 +105,15 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "zero_optimization.save_muon_momentum_buffer_in_memory",
       "amp.opt_level"}}};
 
-constexpr std::string_view on_host =
-    "parameters and optimizer on the host or on NVMe are not simulated";
+constexpr std::string_view on_host = "parameters on the host or on NVMe are not simulated";
 
 const std::vector<RefusedKey> refused_keys = {
-    {"zero_optimization.offload_optimizer.device", R"(["none"])", on_host},
+    {"zero_optimization.offload_optimizer.ratio", "[1, 1.0]",
+     "a part of the optimizer on the host is not simulated"},
     {"zero_optimization.offload_param.device", R"(["none"])", on_host},
-    {"zero_optimization.cpu_offload", "[false]", on_host},
     {"zero_optimization.cpu_offload_params", "[false]", on_host},
     {"zero_optimization.cpu_offload_param", "[false]", on_host},
-    {"zero_optimization.zenflow.*", "", on_host},
+    {"zero_optimization.zenflow.*", "", "ZenFlow is not simulated"},
     {"zero_optimization.zero_quantized_gradients", "[false]",
      "gradients in 4 bits (qgZ) are not simulated"},
     {"zero_optimization.zero_quantized_nontrainable_weights", "[false]",

@@ -135,6 +135,18 @@ TEST_CASE("torchtitan's TOML") {
                     Catch::StartsWith("a.toml: line 1: this is no TOML"));
 }
 
+TEST_CASE("deepspeed: an optimizer on the host, by its device or the older key") {
+  const auto made = [](const std::string& zero) {
+    return deepspeed(R"({"train_batch_size": 8, "zero_optimization": {"stage": 2, )" + zero + "}}");
+  };
+  const Json by_device = made(R"("offload_optimizer": {"device": "cpu", "pin_memory": true})");
+  CHECK(by_device["strategy"]["offload"] == Json{{"optimizer", "cpu"}});
+  CHECK(made(R"("cpu_offload": true)")["strategy"] == by_device["strategy"]);
+  CHECK_FALSE(made(R"("offload_optimizer": {"device": "none"})")["strategy"].contains("offload"));
+  CHECK_THROWS_WITH(made(R"("offload_optimizer": {"device": "cpu", "ratio": 0.3})"),
+                    Catch::Contains("a part of the optimizer on the host is not simulated"));
+}
+
 TEST_CASE("DeepSpeed's JSON") {
   const Json made = deepspeed(R"({"train_micro_batch_size_per_gpu": 2,
       "gradient_accumulation_steps": 4, "bf16": {"enabled": true},
