@@ -107,7 +107,8 @@ std::vector<Setting> changes_of(const Experiment& experiment) {
 }
 
 Suggestion suggestion_of(const Result& result) {
-  return {.settings = {}, .step = result.step_time, .peak = result.peak(), .fits = result.fits()};
+  return {
+      .settings = {}, .step = result.step_time, .peak = result.process(), .fits = result.fits()};
 }
 
 struct Tried {

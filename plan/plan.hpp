@@ -111,7 +111,7 @@ enum class CollectiveKind : std::uint8_t {
   broadcast  // from the first of the group
 };
 
-// The parallelism that a collective is part of. `scalars`: numbers of all devices, as loss and norm.
+// The parallelism that a collective is of. `scalars`: numbers of all devices, as loss and norm.
 enum class Parallelism : std::uint8_t { unknown, tensor, data, pipeline, context, expert, scalars };
 
 struct CollectivePart {

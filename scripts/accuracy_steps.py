@@ -31,6 +31,8 @@ EVIDENCE = ROOT / "reports" / "evidence" / "steps.tsv"
 BEGIN = "<!-- scripts/accuracy_steps.py writes this part -->"
 END = "<!-- up to here -->"
 TIME_LIMIT_S = 120
+# What was measured, and the key of a result that says it.
+MEMORY_KINDS = {"allocated": "allocated_bytes", "reserved": "reserved_bytes", "smi": "process_bytes"}
 # What a row's source says and its experiment does not, for which there is a key.
 SAID_BESIDE = {"one-shot all-reduce": ("algorithms", {"all-reduce": "one-shot"})}
 
@@ -53,13 +55,12 @@ def device_of(row):
     return f"{machine['extends']} ({name})" if name else f"{machine['extends']} (network)"
 
 
-def peak_of(result, row):
-    """Live buffers at their peak, on the rank that was measured: the first, the last or the fullest."""
-    stages = result.get("stages", [])
+def memory_of(result, row):
+    """By kind, of the rank that was measured: the first, the last or the fullest."""
+    classes = result["memory"]["per_device_class"]
     place = {"first": 0, "last": -1}.get(row["measured"].get("memory_rank"))
-    if stages and place is not None:
-        return stages[place]["peak_bytes"]
-    return result["memory"]["peak_bytes"]
+    counted = result["memory"] if place is None else classes[place]
+    return {kind: counted[key] for kind, key in MEMORY_KINDS.items()}
 
 
 def predict(shardsim, folder, number, row):
@@ -83,7 +84,7 @@ def predict(shardsim, folder, number, row):
         first = lines[0] if lines else f"exit code {run.returncode}"
         return {"refused": first.replace(str(path), "row")}
     result = json.loads(run.stdout)
-    return {"predicted": result["step_time_s"], "peak": peak_of(result, row),
+    return {"predicted": result["step_time_s"], "memory": memory_of(result, row),
             "situation": result.get("situation")}
 
 
@@ -146,12 +147,13 @@ def strategy_of(row):
 
 
 def memory(rows, outcomes):
-    """Peaks of live buffers beside what was measured: allocated, reserved, or what nvidia-smi says."""
+    """Beside what was measured: allocated, reserved, or all of the process, as nvidia-smi says."""
     groups = defaultdict(list)
     for row in rows:
-        peak = outcomes.get(row["id"], {}).get("peak")
+        predicted = outcomes.get(row["id"], {}).get("memory", {})
         for kind, measured in row["measured"].get("peak_memory_bytes", {}).items():
-            if peak:
+            if kind in predicted:
+                peak = predicted[kind]
                 groups[f"{kind}, {row['family']} ({row['tier']})"].append(peak / measured)
     if not groups:
         return ""

@@ -69,6 +69,9 @@ ClassFigures class_of(const ProgramResult& program) {
   return {.name = program.name,
           .devices = program.devices,
           .peak = program.peak,
+          .allocated = program.allocated,
+          .reserved = program.reserved,
+          .process = program.process(),
           .by_category = program.peak_by_category,
           .compute = program.compute_time,
           .contention = program.contention_time,
@@ -117,7 +120,12 @@ void add_memory(Figures& figures, const Result& result) {
     figures.peak_task = fullest->peak_task;
     figures.peak_buffers = fullest->peak_buffers;
   }
-  figures.fits = figures.peak <= figures.capacity;
+  for (const ProgramResult& program : result.programs) {
+    figures.allocated = std::max(figures.allocated, program.allocated);
+    figures.reserved = std::max(figures.reserved, program.reserved);
+  }
+  figures.process = result.process();
+  figures.fits = result.fits();
 }
 
 bool has_experts(const Plan& plan) {
@@ -207,7 +215,7 @@ Figures figures_of(const Prediction& prediction) {
   add_times(figures, result);
   add_memory(figures, result);
   add_bubble(figures, compiled.plan, result);
-  figures.not_counted = not_counted(machine.profile, figures.peak);
+  figures.not_counted = not_counted(machine.profile, result, figures.process);
   if (result.tokens_per_second_per_device > 0) {
     figures.tokens_per_second_per_device = result.tokens_per_second_per_device;
   }
@@ -238,7 +246,7 @@ Figures figures_of(const Prediction& prediction) {
   }
   figures.workload = workload_of(*experiment.resolved);
   for (const Suggestion& change : suggestions) {
-    const Bytes beside = not_counted(machine.profile, change.peak).high;
+    const Bytes beside = not_counted(machine.profile, result, change.peak).high;
     figures.suggestions.push_back({change, change.peak + beside > figures.capacity});
   }
   return figures;

@@ -2,7 +2,7 @@
 // all formats agree.
 //
 //   Figures f = figures_of(prediction);
-//   f.peak - f.capacity       what is missing where it does not fit
+//   f.process - f.capacity    what is missing where it does not fit
 //   f.compute + f.contention + f.exposed + f.idle == f.step
 //
 // A plan with several device classes (pipeline stages) is summed up by two of them: memory is that
@@ -39,6 +39,10 @@ struct ClassFigures {
   std::string name;
   std::int64_t devices = 1;
   Bytes peak{0};
+  Bytes allocated{
+      0};  // as an allocator counts it, what it reserves, and all that the process holds
+  Bytes reserved{0};
+  Bytes process{0};
   CategoryBytes by_category{};
   SimTime compute{0};
   SimTime contention{0};  // of kernels, with what runs beside them
@@ -91,6 +95,10 @@ struct Figures {
 
   Bytes capacity{0};
   Bytes peak{0};
+  Bytes allocated{
+      0};  // as an allocator counts it, what it reserves, and all that the process holds
+  Bytes reserved{0};
+  Bytes process{0};
   bool fits = false;
   NotCounted not_counted;       // that must fit beside the peak
   Bytes on_host{0};             // of a device, in the memory of its host
@@ -118,7 +126,7 @@ struct Figures {
     return by_category[static_cast<std::size_t>(category)];
   }
   // It fits, but may not with what is not counted.
-  [[nodiscard]] bool fits_narrowly() const { return fits && peak + not_counted.high > capacity; }
+  [[nodiscard]] bool fits_narrowly() const { return fits && process + not_counted.high > capacity; }
   // Part of the step, 0 for an empty one.
   [[nodiscard]] double share(SimTime time) const;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shardsim {
 namespace {
 
@@ -23,18 +25,26 @@ bool is_of_nvidia(const Profile& profile) {
 
 }  // namespace
 
-NotCounted not_counted(const Profile& profile, Bytes peak) {
+NotCounted not_counted(const Profile& profile, const Result& result, Bytes counted) {
+  const bool has_allocator =
+      std::any_of(result.programs.begin(), result.programs.end(),
+                  [](const ProgramResult& program) { return program.outside > Bytes(0); });
+  if (has_allocator) {
+    constexpr double median_error = 0.13;
+    return {Bytes(0), fraction(counted, median_error),
+            "as far as predictions of reserved memory are off in the median"};
+  }
   if (std::holds_alternative<TorusProfile>(profile.network)) {
     constexpr double most_padding = 0.05;
-    return {Bytes(0), fraction(peak, most_padding), "padding to tiles and gaps"};
+    return {Bytes(0), fraction(counted, most_padding), "padding to tiles and gaps"};
   }
   if (!is_gpu(profile)) return {};
   constexpr std::int64_t least_context = 1 * GiB;
   constexpr std::int64_t most_context = 2 * GiB;
   constexpr double least_reserved = 0.03;
   constexpr double most_reserved = 0.12;
-  return {Bytes(least_context) + fraction(peak, least_reserved),
-          Bytes(most_context) + fraction(peak, most_reserved),
+  return {Bytes(least_context) + fraction(counted, least_reserved),
+          Bytes(most_context) + fraction(counted, most_reserved),
           fmt::format("{} and what the allocator reserves beside buffers",
                       is_of_nvidia(profile) ? "the CUDA context, NCCL's buffers"
                                             : "the driver's context, buffers of collectives")};

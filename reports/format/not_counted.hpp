@@ -1,5 +1,9 @@
-// What a device's memory holds beside the buffers of a plan: whether a step fits when little is
-// left, no prediction here can tell.
+// What a device's memory may hold beside what is counted: whether a step fits when little is left,
+// no prediction here can tell.
+//
+//   Under PyTorch's allocator what it reserves, the CUDA context and NCCL's buffers are counted
+//   (sim/step/reserved_memory.hpp, outside_memory.hpp), with an error: of published steps the
+//   reserved or the whole memory was 13 % off in the median (docs/accuracy.md, 2026-11). Else:
 //
 //   GPUs   1 to 2 GiB for the CUDA context and NCCL's buffers: with PyTorch 2.1 on A100 the context
 //          and kernels alone take 0.47 to 0.92 GiB (stas00/ml-engineering, training/performance);
@@ -19,6 +23,7 @@
 
 #include "base/units.hpp"
 #include "hardware_profiles/machine.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardsim {
 
@@ -28,6 +33,7 @@ struct NotCounted {
   std::string what;  // "the CUDA context, NCCL's buffers and ..."; empty: there is nothing
 };
 
-[[nodiscard]] NotCounted not_counted(const Profile& profile, Bytes peak);
+// `counted`: of what is asked for, as large as the process is known to be.
+[[nodiscard]] NotCounted not_counted(const Profile& profile, const Result& result, Bytes counted);
 
 }  // namespace shardsim

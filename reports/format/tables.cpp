@@ -127,7 +127,7 @@ Table comparison_table(const std::vector<Figures>& all) {
                                words(or_dash(figures.mesh))};
     for (const std::string& part : workload) cells.push_back(words(workload_part(figures, part)));
     cells.insert(cells.end(), {duration(figures.step), throughput(figures), mfu(figures),
-                               bytes(figures.peak), words(fits_text(figures)),
+                               bytes(figures.process), words(fits_text(figures)),
                                duration(figures.exposed), bytes(figures.wire_bytes_per_device)});
     table.rows.push_back(std::move(cells));
   }
@@ -145,6 +145,13 @@ Table memory_table(const Figures& figures) {
         {words(category_label(category)), bytes(size), percent(fraction_of(size, figures.peak))});
   }
   table.rows.push_back({words("peak"), bytes(figures.peak), percent(1)});
+  if (figures.process != figures.peak) {
+    const auto add = [&](std::string_view what, Bytes size) {
+      table.rows.push_back({words(what), bytes(size), percent(fraction_of(size, figures.peak))});
+    };
+    add("reserved by the allocator", figures.reserved);
+    add("with context and NCCL", figures.process);
+  }
   return table;
 }
 

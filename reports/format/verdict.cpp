@@ -228,18 +228,22 @@ std::string binding_stage(const Figures& figures) {
 }
 
 std::string memory_verdict(const Figures& figures) {
+  const std::string needs = format_bytes(figures.process);
+  const std::string in_it =
+      figures.process == figures.peak
+          ? ""
+          : fmt::format(" ({} allocated, {} reserved)", format_bytes(figures.allocated),
+                        format_bytes(figures.reserved));
   if (figures.fits_narrowly()) {
-    return fmt::format("fits narrowly: {} of {}; {} to {} more are not counted: {}",
-                       format_bytes(figures.peak), format_bytes(figures.capacity),
-                       format_bytes(figures.not_counted.low),
+    return fmt::format("fits narrowly: {} of {}{}; {} to {} more are not counted: {}", needs,
+                       format_bytes(figures.capacity), in_it, format_bytes(figures.not_counted.low),
                        format_bytes(figures.not_counted.high), figures.not_counted.what);
   }
   if (figures.fits) {
-    return fmt::format("fits: {} of {}", format_bytes(figures.peak),
-                       format_bytes(figures.capacity));
+    return fmt::format("fits: {} of {}{}", needs, format_bytes(figures.capacity), in_it);
   }
-  return fmt::format("does not fit: needs {}, {} more than the {} of one {}: {}",
-                     format_bytes(figures.peak), format_bytes(figures.peak - figures.capacity),
+  return fmt::format("does not fit: needs {}{}, {} more than the {} of one {}: {}", needs, in_it,
+                     format_bytes(figures.process - figures.capacity),
                      format_bytes(figures.capacity), figures.device, largest_categories(figures));
 }
 

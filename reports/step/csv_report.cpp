@@ -40,6 +40,8 @@ std::vector<Field> csv_fields(const Figures& figures) {
       {"mfu_full_attention", optional_number(figures.mfu_full_attention)},
       {"wire_bytes_per_device", bytes(figures.wire_bytes_per_device)},
       {"peak_bytes", bytes(figures.peak)},
+      {"reserved_bytes", bytes(figures.reserved)},
+      {"process_bytes", bytes(figures.process)},
       {"capacity_bytes", bytes(figures.capacity)},
       {"fits", figures.fits ? "true" : "false"},
   };

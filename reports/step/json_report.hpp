@@ -10,15 +10,18 @@
 // level is "network", "link" the name of one, "links" how many carry as much: the busiest, at most
 // eight.
 //
-// "breakdown" is where the step goes by cause (sim/step/time_parts.hpp): {"compute_forward_s", ...,
-// "contention_s", "exposed_data_s", ..., "idle_bubble_s"}, of the class that computes longest and of
-// each class in "per_device_class" and "stages"; together the step.
+// "breakdown" is where the step goes by cause (sim/step/time_parts.hpp): {"compute_forward_s",
+// ..., "contention_s", "exposed_data_s", ..., "idle_bubble_s"}, of the class that computes longest
+// and of each class in "per_device_class" and "stages"; together the step.
 //
 // "known_error" is that of step times (evidence/evidence.hpp): {"measured_over_predicted":
 // {"percentile_10", "median", "percentile_90"}, "steps", "of" which, "between_two", "nearest":
 // [{"id", "measured_s", "predicted_s"}], "outside": [text]}, "situation" what it is looked up by;
-// "not_counted_bytes" the least and the most
-// that a device holds beside the peak (not_counted.hpp), "suggestions", of what does not fit, what
+// of memory "peak_bytes" are live buffers, "allocated_bytes" these as the allocator rounds them,
+// "reserved_bytes" with its fragmentation, "process_bytes" with context and communication buffers
+// (sim/step/reserved_memory.hpp, outside_memory.hpp; all the peak where the allocator is not
+// PyTorch's): "fits" is by these. "not_counted_bytes" the least and the most that a device may hold
+// beside them (not_counted.hpp), "suggestions", of what does not fit, what
 // would: [{"set": {path: value...}, "step_time_s", "peak_bytes", "fits",
 // "fits_narrowly"}...], the paths as --set takes them.
 #pragma once

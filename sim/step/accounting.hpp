@@ -3,8 +3,8 @@
 // At any moment a program computes (a kernel runs), or is exposed (no kernel runs; a collective, a
 // message or a copy to or from the host is in flight), or is idle: step = compute + exposed + idle,
 // exactly; each by cause (time_parts.hpp). Exposed time is shared evenly, to the picosecond, among
-// what is then in flight; the remainder of the division goes to what started first. So the exposed time of the rows adds up to
-// that of the programs.
+// what is then in flight; the remainder of the division goes to what started first. So the exposed
+// time of the rows adds up to that of the programs.
 //
 // Rows are sums over device classes. A message counts at both ends (time, exposed) but is sent once
 // (count, payload, wire bytes); messages are rows of kind collective-permute without axes, copies

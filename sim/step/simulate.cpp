@@ -14,6 +14,8 @@
 #include "sim/step/link_usage.hpp"
 #include "sim/step/lowering.hpp"
 #include "sim/step/memory.hpp"
+#include "sim/step/outside_memory.hpp"
+#include "sim/step/reserved_memory.hpp"
 
 namespace shardsim {
 namespace {
@@ -138,6 +140,18 @@ Bytes workspaces_of(const Plan& plan, const DeviceProfile& device) {
   return found == device.workspaces.end() ? Bytes(0) : found->second.value;
 }
 
+// What a stack of PyTorch's holds beside its buffers.
+void count_beside(const Plan& plan, const Program& program, const Lowered& lowered,
+                  const Machine& machine, ProgramResult& result) {
+  result.allocated = result.reserved = result.peak;
+  if (plan.issued_by.empty() || plan.issued_by == "xla") return;
+  const ReservedMemory counted =
+      reserve_memory(program, lifetimes_of(program), workspaces_of(plan, machine.profile.device));
+  result.allocated = counted.allocated;
+  result.reserved = counted.reserved;
+  result.outside = outside_memory(plan, program, lowered, machine);
+}
+
 // Where tasks are issued until the step is nearly over, devices wait for their host.
 void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
                Result& result) {
@@ -157,6 +171,12 @@ void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& de
 Bytes Result::peak() const {
   Bytes largest{0};
   for (const ProgramResult& program : programs) largest = std::max(largest, program.peak);
+  return largest;
+}
+
+Bytes Result::process() const {
+  Bytes largest{0};
+  for (const ProgramResult& program : programs) largest = std::max(largest, program.process());
   return largest;
 }
 
@@ -188,6 +208,7 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
     ProgramResult& program = result.programs[p];
     replay_memory(plan, plan.programs[p], workspaces_of(plan, device), options.keep_timeline,
                   program);
+    count_beside(plan, plan.programs[p], lowered, machine, program);
     peaks.push_back(static_cast<double>(program.peak.count()));
     devices.push_back(program.devices);
   }

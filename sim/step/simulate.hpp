@@ -16,6 +16,7 @@
 // the machine.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -83,10 +84,18 @@ struct ProgramResult {
   std::string peak_task;  // the kernel that ran at the peak, else the task that started then
   std::array<Bytes, buffer_categories> peak_by_category{};  // at the peak
   std::vector<PeakBuffer> peak_buffers;                     // largest first
+  // What PyTorch's allocator has given out and reserved at the most (reserved_memory.hpp) and what
+  // lies outside it (outside_memory.hpp); else, under other allocators, the peak, and nothing.
+  Bytes allocated{0};
+  Bytes reserved{0};
+  Bytes outside{0};
   Bytes on_host{0};  // that a device keeps in the memory of its host, all buffers of the step
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
   std::vector<LinkUsage> links;            // link_bins: by level, or the busiest of a network
+
+  // All that a process holds of the device's memory, as far as it is counted.
+  [[nodiscard]] Bytes process() const { return std::max(peak, reserved) + outside; }
 };
 
 // The collectives of one kind over one set of axes, added up over the programs. Messages between
@@ -124,8 +133,9 @@ struct Result {
   double mfu_full_attention = 0;   // of all of it; 0, with a note, where that would be above 1
   std::vector<std::string> notes;  // approximations of this simulation
 
-  [[nodiscard]] Bytes peak() const;  // largest over programs
-  [[nodiscard]] bool fits() const { return peak() <= capacity; }
+  [[nodiscard]] Bytes peak() const;     // largest over programs
+  [[nodiscard]] Bytes process() const;  // likewise; what has to fit
+  [[nodiscard]] bool fits() const { return process() <= capacity; }
   [[nodiscard]] const ProgramResult& critical() const;  // the program with the largest peak
 };
 

@@ -56,8 +56,9 @@ TEST_CASE("A result has exactly the keys of its schema") {
   program.experiment.subject = ProgramStep{.path = "step.mlir"};
   CHECK_FALSE(run_json(program).contains("known_error"));
   CHECK(keys(json["memory"]) ==
-        std::set<std::string>{"capacity_bytes", "peak_bytes", "fits", "not_counted_bytes",
-                              "by_category", "per_device_class", "peak_at_s", "peak_task"});
+        std::set<std::string>{"capacity_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes",
+                              "process_bytes", "fits", "not_counted_bytes", "by_category",
+                              "per_device_class", "peak_at_s", "peak_task"});
   CHECK(keys(json["memory"]["by_category"]) ==
         std::set<std::string>{"parameters", "gradients", "optimizer", "activations", "temporaries",
                               "communication", "gathered_parameters", "inputs", "cache"});
@@ -187,7 +188,8 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
       "name,model,strategy,mesh,machine,devices,step_time_s,compute_time_s,contention_time_s,"
       "communication_time_s,exposed_communication_s,idle_time_s,tokens_per_s_per_device,mfu,"
       "mfu_full_attention,wire_bytes_per_device,"
-      "peak_bytes,capacity_bytes,fits,parameters_bytes,gradients_bytes,optimizer_bytes,"
+      "peak_bytes,reserved_bytes,process_bytes,capacity_bytes,fits,parameters_bytes,gradients_"
+      "bytes,optimizer_bytes,"
       "activations_bytes,temporaries_bytes,communication_bytes,gathered_parameters_bytes,"
       "inputs_bytes,cache_bytes,compute_forward_s,compute_recompute_s,compute_backward_s,"
       "compute_optimizer_s,exposed_tensor_s,exposed_data_s,exposed_context_s,exposed_expert_s,"
@@ -197,12 +199,11 @@ TEST_CASE("CSV has stable columns, one row per configuration, and ends lines in 
   // GiB = 1073741824.
   const std::string dp =
       "dp,toy,dp,data=2,toy-machine,2,1,0.8,0,0.5,0.15,0.05,1000,0.5,0.75,2147483648,12884901888,"
-      "10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,"
+      "0,12884901888,10737418240,false,2147483648,1073741824,6442450944,3221225472,0,0,0,0,0,"
       "0.4,0,0.4,0,0,0.15,0,0,0,0,0,0,0.05,0,0,1,1,1\r\n";
   const std::string fsdp =
       "fsdp,toy,fsdp,data=2,toy-machine,2,1.25,0.8,0,0.75,0.4,0.05,800,0.4,0.6,3221225472,"
-      "7516192768,"
-      "10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,0,"
+      "7516192768,0,7516192768,10737418240,true,1073741824,0,3221225472,3221225472,0,0,0,0,0,"
       "0.4,0,0.4,0,0,0.4,0,0,0,0,0,0,0.05,0,1024,1,1,1\r\n";
   CHECK(csv == header + dp + fsdp);
   CHECK(report_run(fixture::dp(), Format::csv) == header + dp);

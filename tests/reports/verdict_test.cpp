@@ -176,6 +176,24 @@ TEST_CASE("What fits with less to spare than is not counted fits narrowly") {
   CHECK(memory_verdict(narrow) ==
         "fits narrowly: 7.2 GiB of 10.0 GiB; 1.2 GiB to 2.9 GiB more are not counted: the CUDA "
         "context, NCCL's buffers and what the allocator reserves beside buffers");
+  // Where the allocator is known: 13 % of 8.6 GiB, 1.1, are left of 10 GiB; 1.2 of 9.1 are not.
+  ProgramResult& counted = prediction.result.programs[0];
+  counted.allocated = counted.peak;
+  counted.reserved = gib(8);
+  counted.outside = Bytes(gib(3).count() / 5);
+  CHECK_FALSE(figures_of(prediction).fits_narrowly());
+  CHECK(memory_verdict(figures_of(prediction)) ==
+        "fits: 8.6 GiB of 10.0 GiB (7.2 GiB allocated, 8.0 GiB reserved)");
+  counted.reserved = Bytes(gib(17).count() / 2);
+  CHECK(memory_verdict(figures_of(prediction)) ==
+        "fits narrowly: 9.1 GiB of 10.0 GiB (7.2 GiB allocated, 8.5 GiB reserved); 0 B to 1.2 GiB "
+        "more are not counted: as far as predictions of reserved memory are off in the median");
+  counted.reserved = gib(10);
+  CHECK_FALSE(figures_of(prediction).fits);
+  CHECK(memory_verdict(figures_of(prediction))
+            .starts_with("does not fit: needs 10.6 GiB (7.2 GiB allocated, 10.0 GiB reserved), "
+                         "614.4 MiB more than"));
+  counted.allocated = counted.reserved = counted.outside = Bytes(0);
   // Of a GPU of whom is not known.
   prediction.machine.profile.network = ClusterProfile();
   prediction.machine.profile.device.sms = Sourced<std::int64_t>{304, {}};
