@@ -33,7 +33,7 @@ class CachingAllocator {
 
   // `stream`: the one it is taken on. Nothing is taken for nothing.
   [[nodiscard]] BlockId allocate(Bytes size, int stream);
-  void give_back(BlockId block);
+  void give_back(BlockId id);
 
   [[nodiscard]] Bytes reserved() const { return Bytes(reserved_); }
   [[nodiscard]] Bytes allocated() const { return Bytes(allocated_); }

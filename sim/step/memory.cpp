@@ -227,11 +227,12 @@ std::vector<BufferLifetime> lifetimes_of(const Program& program) {
   return lifetimes_at(program, moments_of(program));
 }
 
-void replay_memory(const Plan& plan, const Program& program, Bytes workspaces, bool keep_curve,
-                   ProgramResult& result) {
+std::vector<BufferLifetime> replay_memory(const Plan& plan, const Program& program,
+                                          Bytes workspaces, bool keep_curve,
+                                          ProgramResult& result) {
   const std::vector<Moments> moments = moments_of(program);
   const std::vector<SimTime> times = times_of(moments, result.tasks);
-  const std::vector<BufferLifetime> lifetimes = lifetimes_at(program, moments);
+  std::vector<BufferLifetime> lifetimes = lifetimes_at(program, moments);
   const std::vector<MemoryChange> changes = changes_of(program, lifetimes);
   MemorySample now;
   std::int64_t fullest = 0;
@@ -254,6 +255,7 @@ void replay_memory(const Plan& plan, const Program& program, Bytes workspaces, b
   }
   result.peak_task = running_at(result.peak_time, plan, program, result.tasks);
   result.peak_buffers = alive_at(fullest, plan, program, lifetimes, workspaces);
+  return lifetimes;
 }
 
 }  // namespace shardsim

@@ -40,8 +40,8 @@ struct BufferLifetime {
 [[nodiscard]] std::vector<BufferLifetime> lifetimes_of(const Program& program);
 
 // Fills the memory members of `result`; `result.tasks` is there already: a moment is shown at the
-// time when its task started. `workspaces` are there all the time, temporaries.
-void replay_memory(const Plan& plan, const Program& program, Bytes workspaces, bool keep_curve,
-                   ProgramResult& result);
+// time when its task started. `workspaces` are there all the time, temporaries. Answers lifetimes.
+std::vector<BufferLifetime> replay_memory(const Plan& plan, const Program& program,
+                                          Bytes workspaces, bool keep_curve, ProgramResult& result);
 
 }  // namespace shardsim

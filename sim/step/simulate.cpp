@@ -141,12 +141,13 @@ Bytes workspaces_of(const Plan& plan, const DeviceProfile& device) {
 }
 
 // What a stack of PyTorch's holds beside its buffers.
-void count_beside(const Plan& plan, const Program& program, const Lowered& lowered,
+void count_beside(const Plan& plan, const Program& program,
+                  const std::vector<BufferLifetime>& lifetimes, const Lowered& lowered,
                   const Machine& machine, ProgramResult& result) {
   result.allocated = result.reserved = result.peak;
   if (plan.issued_by.empty() || plan.issued_by == "xla") return;
   const ReservedMemory counted =
-      reserve_memory(program, lifetimes_of(program), workspaces_of(plan, machine.profile.device));
+      reserve_memory(program, lifetimes, workspaces_of(plan, machine.profile.device));
   result.allocated = counted.allocated;
   result.reserved = counted.reserved;
   result.outside = outside_memory(plan, program, lowered, machine);
@@ -206,9 +207,9 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
   std::vector<std::int64_t> devices;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
     ProgramResult& program = result.programs[p];
-    replay_memory(plan, plan.programs[p], workspaces_of(plan, device), options.keep_timeline,
-                  program);
-    count_beside(plan, plan.programs[p], lowered, machine, program);
+    const std::vector<BufferLifetime> lifetimes = replay_memory(
+        plan, plan.programs[p], workspaces_of(plan, device), options.keep_timeline, program);
+    count_beside(plan, plan.programs[p], lifetimes, lowered, machine, program);
     peaks.push_back(static_cast<double>(program.peak.count()));
     devices.push_back(program.devices);
   }
