@@ -65,7 +65,7 @@ TEST_CASE("Systems that go by names of dimensions agree under flax' and levanter
     ["heads", "model"], ["mlp", "model"], ["embed", "data"]]})") == linen);
 }
 
-TEST_CASE("Llama, Mixtral, DeepSeek, GPT and ViT run under every system's rules") {
+TEST_CASE("Llama, Mixtral, DeepSeek, Nemotron-H, GPT and ViT run under every system's rules") {
   const std::string easydel = R"({"name": "match_partition_rules", "rules": [
     ["(kernel|embedding)$", ["data", null]], [".*", [null]]]})";
   const std::string logical = R"({"name": "logical_axes", "rules": [
@@ -84,10 +84,11 @@ TEST_CASE("Llama, Mixtral, DeepSeek, GPT and ViT run under every system's rules"
   const std::vector<Run> runs = {
       {"easydel", easydel},  {"flax", logical},    {"flax-scanned", logical}, {"flax", nnx},
       {"flax-scanned", t5x}, {"levanter", haliax}, {"maxtext", maxtext}};
-  for (const std::string model :
-       {"llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "gpt2", "vit-b16"}) {
+  for (const std::string model : {"llama-3.1-8b", "mixtral-8x7b", "deepseek-v3",
+                                  "nemotron-3-nano-30b-a3b", "gpt2", "vit-b16"}) {
     for (const auto& [view, strategy] : runs) {
-      if (model == "vit-b16" && view == "maxtext") continue;
+      const bool maxtext_has = model != "vit-b16" && !model.starts_with("nemotron");
+      if (view == "maxtext" && !maxtext_has) continue;
       INFO(model << " as " << view << " under " << strategy);
       const CompiledStep step = compile_step(model, mesh, strategy, step_under(model, view));
       std::int64_t held = 0;

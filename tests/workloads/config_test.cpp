@@ -46,19 +46,6 @@ TEST_CASE("An architecture that is not known is an error that names the nearest"
   CHECK(error_of(Json::array()) == "m.json: expected an object, found an array");
 }
 
-TEST_CASE("What has no op graph yet is named") {
-  const std::string advice = "; \"shardsim model\" says what the model is made of";
-  const Json zamba{{"architectures", {"Zamba2ForCausalLM"}},
-                   {"hidden_size", 64},
-                   {"num_hidden_layers", 2},
-                   {"layers_block_type", {"mamba", "hybrid"}},
-                   {"num_attention_heads", 4},
-                   {"vocab_size", 128}};
-  CHECK(error_of(zamba) ==
-        "m.json: Zamba2ForCausalLM has no op graph yet: a block that layers share" + advice);
-  CHECK(error_of(zamba, std::nullopt) == error_of(zamba));
-}
-
 TEST_CASE("A network over images derives its places from them") {
   const Json resnet{{"architectures", {"ResNetForImageClassification"}}};
   CHECK(error_of(resnet, std::nullopt).empty());

@@ -102,7 +102,6 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   bool has_encoder = false;
   if (described) {
     const models::ModelSpec spec = read_described(config).spec;
-    models::require_graph(spec, json.place());
     tokens = models::reads_tokens(spec);
     has_encoder = models::has_encoder(spec);
   }

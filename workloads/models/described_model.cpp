@@ -67,7 +67,6 @@ DescribedModel read_described(const ModelConfig& config) {
   models::AskedKeys asked;
   DescribedModel model;
   model.spec = models::read_model(json, config.name, &asked);
-  if (!models::has_graph(model.spec)) return model;
   const ConfigReader reader(json, known_keys(json, asked));
   refuse_common(reader);
   const bool reads_part =

@@ -22,7 +22,6 @@ struct DescribedModel {
 // Whether a family describes it; else it is one of our own programs. Throws InputError where it is
 // neither, with the nearest known ones.
 [[nodiscard]] bool is_described(const ModelConfig& config);
-// Keys are checked of what may have an op graph.
 // Throws InputError for keys of consequence that are not known or not built: quantization, eager
 // attention, two spellings of one key that contradict.
 [[nodiscard]] DescribedModel read_described(const ModelConfig& config);

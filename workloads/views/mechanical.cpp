@@ -148,9 +148,11 @@ std::optional<std::string> flax_axis(const Workload& workload, const Dim& dim) {
   switch (label.role) {
     case LabelRole::hidden:
       return "embed";
+    case LabelRole::mixer_groups:
+      if (dim.size() == 1 && label.size == 1) return std::nullopt;  // of rows side by side
+      [[fallthrough]];
     case LabelRole::heads:
     case LabelRole::head_group:
-    case LabelRole::mixer_groups:
       return "heads";
     case LabelRole::width:
       return "mlp";
@@ -184,13 +186,15 @@ std::optional<std::string> haliax_axis(const Workload& workload, const Dim& dim,
   return axis == "kv" ? std::optional<std::string>("head_size") : axis;
 }
 
-// Dimensions of one label each; heads and their groups together, unless they are to be apart.
+// Dimensions of one label each; heads and their groups, a mixer's, too, together, unless they are to
+// be apart.
 std::vector<Dim> by_label(const Workload& workload, const Dim& labels, bool groups_apart = false) {
   std::vector<Dim> dims;
+  const auto role_of = [&](LabelId label) { return workload.labels[at(label)].role; };
   for (const LabelId label : labels) {
-    const bool joins = !groups_apart && !dims.empty() &&
-                       workload.labels[at(label)].role == LabelRole::head_group &&
-                       workload.labels[at(dims.back().back())].role == LabelRole::heads;
+    const LabelRole before = dims.empty() ? LabelRole::none : role_of(dims.back().back());
+    const bool joins = !groups_apart && role_of(label) == LabelRole::head_group &&
+                       (before == LabelRole::heads || before == LabelRole::mixer_groups);
     if (joins) {
       dims.back().push_back(label);
     } else {

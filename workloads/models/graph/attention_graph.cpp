@@ -52,7 +52,7 @@ void note_kernel(GraphContext& c, const Attention& a) {
 
 // What keys and values are made of: the tokens themselves, or an encoder's states.
 GraphContext::Beside seen_by(const GraphContext& c, const Attention& a, TensorId x) {
-  if (!a.cross) return {"", x, c.sequence, c.key_sequence, c.hidden};
+  if (!a.cross) return {"", x, c.sequence, c.key_sequence, c.read_width()};
   if (c.encoder) return *c.encoder;
   const auto found = std::find_if(c.beside.begin(), c.beside.end(),
                                   [](const auto& value) { return value.hidden != 0; });
@@ -84,7 +84,7 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   p.k_heads = {n.heads};
   const GraphBuilder::Within part(c.g, OpPart::input_projection);
   const auto project = [&](const std::string& name, const Dim& rows, bool bias, const Dims& to) {
-    return c.linear({GraphContext::inside(at, name), rows, {c.hidden}, bias}, x, to);
+    return c.linear({GraphContext::inside(at, name), rows, {c.read_width()}, bias}, x, to);
   };
   const GraphContext::Beside states = seen_by(c, a, x);
   const auto project_seen = [&](const std::string& name, LabelId dim, bool bias,
@@ -113,6 +113,12 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   }
   p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
   p.v = project_seen(a.v, of_values, a.v_bias, "values");
+  const auto adapt = [&](const char* list, TensorId projected, const Dim& out) {
+    return add_adapter(c, a.adapters, GraphContext::inside(at, list), x, projected, out);
+  };
+  p.q = adapt("linear_q_adapter_list", p.q, {n.heads, n.group, n.dim});
+  p.k = adapt("linear_k_adapter_list", p.k, {n.heads, n.dim});
+  p.v = adapt("linear_v_adapter_list", p.v, {n.heads, of_values});
   if (a.scaled_values) {
     p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
   }
@@ -201,18 +207,6 @@ TensorId opened(GraphContext& c, const Attention& a, const std::string& at, Tens
                          {out, c.g.cast(at + ".gate", open, c.g.compute_dtype())});
 }
 
-// cos and sin of the current kind's layers.
-const GraphContext::RotaryTable& rotary_table(GraphContext& c, const Rotary& rotary, LabelId dims) {
-  const auto known = std::find_if(c.rotary.begin(), c.rotary.end(),
-                                  [&](const auto& table) { return table.dims == dims; });
-  if (known != c.rotary.end()) return *known;
-  const DType dtype = rotary.fp32 ? DType::f32 : c.g.compute_dtype();
-  const Dims angles{{c.sequence}, {dims}};
-  c.rotary.push_back(
-      {dims, c.g.constant("rope.cos", dtype, angles), c.g.constant("rope.sin", dtype, angles)});
-  return c.rotary.back();
-}
-
 TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q) {
   const TensorId factors = c.g.constant(name + ".factors", DType::f32, {{c.sequence}});
   return c.g.elementwise(Function::multiply, name, {q, factors});
@@ -296,36 +290,6 @@ TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string&
 }
 
 }  // namespace
-
-void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,
-          TensorId& q, TensorId& k) {
-  const std::int64_t size = c.g.label_size(head_dim);
-  if (rotary.dims == size) {
-    const GraphContext::RotaryTable table = rotary_table(c, rotary, head_dim);
-    q = c.g.rope(at + ".q_rope", q, table.cos, table.sin, head_dim);
-    k = c.g.rope(at + ".k_rope", k, table.cos, table.sin, head_dim);
-    return;
-  }
-  // A part of each head: what is turned and the rest are put together again.
-  const LabelId turned = c.label("rotary_dim", rotary.dims);
-  const LabelId rest = c.label("still_dim", size - rotary.dims);
-  const GraphContext::RotaryTable table = rotary_table(c, rotary, turned);
-  const auto turn_part = [&](const std::string& name, TensorId x) {
-    Dims whole = c.g.dims_of(x);
-    const auto part = [&](LabelId label) {
-      Dims dims = whole;
-      dims.back() = {label};
-      return dims;
-    };
-    const std::vector<TensorId> parts = c.g.slices(
-        name + ".parts", x, {{name + ".turned", part(turned)}, {name + ".still", part(rest)}},
-        {head_dim, turned, rest});
-    const TensorId y = c.g.rope(name + "_rope", parts[0], table.cos, table.sin, turned);
-    return c.g.concatenate(name, {y, parts[1]}, whole, {head_dim, turned, rest});
-  };
-  q = turn_part(at + ".q", q);
-  k = turn_part(at + ".k", k);
-}
 
 double bidirectional_fraction(std::int64_t window, std::int64_t sequence) {
   if (window <= 0 || window >= 2 * sequence) return 1;

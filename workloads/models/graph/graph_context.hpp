@@ -118,6 +118,8 @@ class GraphContext {
   const Place& place;
   GraphBuilder g;
   LabelId batch, sequence = 0, key_sequence = 0, hidden = 0;
+  std::optional<LabelId> reads{};  // the width of what a module reads, where it is not `hidden`
+  [[nodiscard]] LabelId read_width() const { return reads.value_or(hidden); }
   bool decodes = false;   // the current stack reads what an encoder made
   std::string layer;      // the current kind's, "model.layers.{}"
   LabelId distances = 0;  // of the current stack's rows of distances, where it has any
@@ -156,6 +158,11 @@ TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_
                            const Attention& a);
 // One of the stack's layers (layer_graph.cpp): the stream behind it.
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x);
+// What a block that layers share makes of the stream (shared_block_graph.cpp); what a layer's own
+// pair of adapters adds to a projection of x.
+TensorId add_shared_block(GraphContext& c, const SharedBlock& block, TensorId x);
+TensorId add_adapter(GraphContext& c, const Adapters& adapters, const std::string& list, TensorId x,
+                     TensorId projected, const Dim& out);
 // [batch, hidden] of what a learned row sees of x.
 TensorId add_pool(GraphContext& c, const AttentionPool& pool, TensorId x);
 // The loss, or in steps of inference the next token. A language model's head reads what the last

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/models/graph/graph_context.hpp"
 
@@ -35,10 +36,13 @@ OpModule module_of(const Body& body) {
   return std::holds_alternative<Experts>(body) ? OpModule::experts : OpModule::mixer;
 }
 
-// What a branch reads: a stream that is kept in fp32 is cast first.
-TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, TensorId x) {
+// What a branch reads: a stream that is kept in fp32 is cast first; what a block that layers share
+// gives is added.
+TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, TensorId x,
+                  TensorId added = no_tensor) {
   const std::string name = branch.before.exists() ? c.inside(branch.before.name) : c.layer;
   if (stack.fp32_residual) x = c.g.cast(name + ".cast", x, c.g.compute_dtype());
+  if (added != no_tensor) x = c.g.elementwise(Function::add, name + ".with_shared", {x, added});
   if (!branch.before.exists()) return x;
   const GraphBuilder::Within part(c.g, OpPart::input_norm);
   // Rows of exchanged experts are dealt out as tokens lie between blocks, and products of split
@@ -82,8 +86,10 @@ TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x) {
 }
 
 TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  TensorId added = kind.shared ? add_shared_block(c, *kind.shared, x) : no_tensor;
   for (const Branch& branch : kind.branches) {
-    const TensorId out = run_branch(c, branch, input_of(c, stack, branch, x));
+    const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
+    const TensorId out = run_branch(c, branch, input);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
     x = c.g.marked(c.g.elementwise(Function::add, name, {x, out}), StreamMark::stream);
     if (branch.joined.exists()) {

@@ -24,8 +24,10 @@ TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x) {
     const LabelId two = c.label("gate_up", 2);
     const TensorId both = [&] {
       const GraphBuilder::Within part(c.g, OpPart::first_product);
-      return c.linear({GraphContext::inside(at, m.up), {two, ffn}, {c.hidden}, m.bias, m.conv1d}, x,
-                      {{c.batch}, {c.sequence}, {two}, {ffn}});
+      const std::string up = GraphContext::inside(at, m.up);
+      const TensorId made = c.linear({up, {two, ffn}, {c.hidden}, m.bias, m.conv1d}, x,
+                                     {{c.batch}, {c.sequence}, {two}, {ffn}});
+      return add_adapter(c, m.adapters, up + "_adapter_list", x, made, {two, ffn});
     }();
     const std::vector<TensorId> parts = c.g.split({at + ".gate", at + ".up"}, both, two);
     const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0], at);

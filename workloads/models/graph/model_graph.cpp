@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "base/index.hpp"
 #include "workloads/models/graph/graph_context.hpp"
 #include "workloads/models/walk.hpp"
 #include "workloads/networks/network_graph.hpp"
@@ -21,14 +24,9 @@ std::vector<const Stack*> running_stacks(const ModelSpec& spec) {
   return running;
 }
 
-// Why a model cannot have a graph; nothing where it can.
-std::optional<std::string_view> what_has_no_graph(const ModelSpec& spec) {
-  for (const Stack& stack : spec.stacks) {
-    for (const LayerKind& kind : stack.kinds) {
-      if (kind.shared) return "a block that layers share";
-    }
-  }
-  return std::nullopt;
+bool shares(const Stack& stack) {
+  return std::any_of(stack.kinds.begin(), stack.kinds.end(),
+                     [](const LayerKind& kind) { return kind.shared.has_value(); });
 }
 
 class ModelGraph {
@@ -72,6 +70,10 @@ class ModelGraph {
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       enter_stack(i);
       const Stack& stack = *stacks_[i];
+      if (shares(stack)) {
+        layers_around_shared(stack);
+        continue;
+      }
       if (!stack.modules.empty()) {
         layers_in_common(stack);
         continue;
@@ -144,6 +146,10 @@ class ModelGraph {
     }
     TensorId x = std::visit([&](const auto& input) { return enter(c_, input); }, stack.input);
     add_relative_bias(stack);
+    if (shares(stack)) {
+      c_.beside.push_back({"embedded", c_.g.copy("embedded", x)});
+      c_.ended.insert("embedded");
+    }
     if (stack.fp32_residual) x = c_.g.cast(c_.g.name_of(x) + ".fp32", x, DType::f32);
     if (i == 0) add_what_does_not_run();
     carry_out(x);
@@ -273,23 +279,49 @@ class ModelGraph {
     return numbers;
   }
 
+  // Layers that share a block are blocks of their own, between which runs of others are kinds. What
+  // entered the stack goes along to the last that reads it.
+  void layers_around_shared(const Stack& stack) {
+    const auto is_shared = [&](int kind) { return stack.kinds[at(kind)].shared.has_value(); };
+    const auto last = std::find_if(stack.order.rbegin(), stack.order.rend(), is_shared).base();
+    for (auto layer = stack.order.begin(); layer != stack.order.end();) {
+      const auto number = static_cast<std::int32_t>(layer - stack.order.begin());
+      if (is_shared(*layer)) {
+        leaves_last_ = ++layer == last;
+        one_layer(stack, at(number), fmt::format("{}.{}", stack.prefix, number));
+        if (std::exchange(leaves_last_, false)) c_.beside.clear();
+        continue;
+      }
+      const auto end =
+          std::find_if(layer, stack.order.end(), [&](int kind) { return kind != *layer; });
+      std::vector<std::int32_t> run(static_cast<std::size_t>(end - layer));
+      std::iota(run.begin(), run.end(), number);
+      layers(stack, at(*layer), std::move(run));
+      layer = end;
+    }
+  }
+
   // Each a block of its own that reads the parameters of its module, as often as it comes.
   void layers_in_common(const Stack& stack) {
     c_.note(
         "layers that have their parameters in common are of one unit; each adds to their "
         "gradients");
     for (std::size_t i = 0; i < stack.order.size(); ++i) {
-      c_.layer = stack.modules[i];
-      c_.rotary.clear();
-      c_.g.begin_block(fmt::format("layer {}", i));
-      const TensorId x = c_.g.carry_in(c_.inside("input"));
-      for (GraphContext::Beside& value : c_.beside) {
-        value.id = c_.g.carry_in(c_.inside(value.name));
-      }
       leaves_last_ = i + 1 == stack.order.size();
-      carry_out(add_layer(c_, stack, stack.kinds[static_cast<std::size_t>(stack.order[i])], x));
-      leaves_last_ = false;
+      one_layer(stack, i, stack.modules[i]);
     }
+    leaves_last_ = false;
+  }
+
+  void one_layer(const Stack& stack, std::size_t i, const std::string& module) {
+    c_.layer = module;
+    c_.rotary.clear();
+    c_.g.begin_block(fmt::format("layer {}", i));
+    const TensorId x = c_.g.carry_in(c_.inside("input"));
+    for (GraphContext::Beside& value : c_.beside) {
+      value.id = c_.g.carry_in(c_.inside(value.name));
+    }
+    carry_out(add_layer(c_, stack, stack.kinds[static_cast<std::size_t>(stack.order[i])], x));
   }
 
   void layers(const Stack& stack, std::size_t kind, std::vector<std::int32_t> numbers) {
@@ -340,13 +372,6 @@ Workload build_network(const ModelSpec& spec, const WorkloadOptions& options, co
 
 }  // namespace
 
-bool has_graph(const ModelSpec& spec) { return !what_has_no_graph(spec); }
-
-void require_graph(const ModelSpec& spec, const Place& place) {
-  const auto component = what_has_no_graph(spec);
-  if (component) throw_no_graph(spec, place, *component);
-}
-
 bool reads_tokens(const ModelSpec& spec) {
   return std::any_of(spec.stacks.begin(), spec.stacks.end(), [](const Stack& stack) {
     return std::holds_alternative<TokenEmbedding>(stack.input);
@@ -365,7 +390,6 @@ bool has_encoder(const ModelSpec& spec) {
 }
 
 Workload build_graph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
-  require_graph(spec, place);
   const Place of_layer = options.place.file.empty()
                              ? place
                              : Place{options.place.file, options.place.pointer + "/layer"};

@@ -35,10 +35,6 @@
 
 namespace shardsim::models {
 
-// Whether all of its components have one, so far as the description tells; require_graph throws
-// InputError where one has none.
-[[nodiscard]] bool has_graph(const ModelSpec& spec);
-void require_graph(const ModelSpec& spec, const Place& place);
 // Whether a sequence length is needed; whether a decoder reads what an encoder made.
 [[nodiscard]] bool reads_tokens(const ModelSpec& spec);
 [[nodiscard]] bool has_encoder(const ModelSpec& spec);
