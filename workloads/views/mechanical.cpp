@@ -186,8 +186,8 @@ std::optional<std::string> haliax_axis(const Workload& workload, const Dim& dim,
   return axis == "kv" ? std::optional<std::string>("head_size") : axis;
 }
 
-// Dimensions of one label each; heads and their groups, a mixer's, too, together, unless they are to
-// be apart.
+// Dimensions of one label each; heads and their groups, a mixer's, too, together, unless they are
+// to be apart.
 std::vector<Dim> by_label(const Workload& workload, const Dim& labels, bool groups_apart = false) {
   std::vector<Dim> dims;
   const auto role_of = [&](LabelId label) { return workload.labels[at(label)].role; };

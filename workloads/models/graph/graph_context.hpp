@@ -156,6 +156,8 @@ TensorId enter(GraphContext& c, const NoInput& input);
 // attention of such heads reads a bias.
 TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_t buckets,
                            const Attention& a);
+// Of stacks of images beside text, projectors, tokens of masks: they are stored, not trained.
+void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running);
 // One of the stack's layers (layer_graph.cpp): the stream behind it.
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x);
 // What a block that layers share makes of the stream (shared_block_graph.cpp); what a layer's own

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/index.hpp"
 #include "workloads/models/graph/graph_context.hpp"
-#include "workloads/models/walk.hpp"
 #include "workloads/networks/network_graph.hpp"
 
 namespace shardsim::models {
@@ -151,7 +149,7 @@ class ModelGraph {
       c_.ended.insert("embedded");
     }
     if (stack.fp32_residual) x = c_.g.cast(c_.g.name_of(x) + ".fp32", x, DType::f32);
-    if (i == 0) add_what_does_not_run();
+    if (i == 0) add_what_does_not_run(c_, stacks_);
     carry_out(x);
   }
 
@@ -218,55 +216,6 @@ class ModelGraph {
                                : c_.g.elementwise(Function::scale, table.name + ".rows", {rows});
     c_.beside.push_back({"relative_rows", rows});
     c_.ended.insert("relative_rows");
-  }
-
-  // Stacks of images beside text, projectors, tokens of masks: they are stored.
-  void add_what_does_not_run() {
-    const bool has_any = !c_.spec.apart.empty() || stacks_.size() < c_.spec.stacks.size() ||
-                         std::any_of(stacks_.begin(), stacks_.end(), [](const Stack* stack) {
-                           const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
-                           return patches != nullptr && !patches->mask_token.empty();
-                         });
-    if (!has_any) return;
-    c_.note(
-        "parameters of what does not run, images beside text and rows of masks, are stored and not "
-        "trained");
-    std::set<std::string> silent;
-    for (const Stack& stack : c_.spec.stacks) {
-      if (stack.role == StackRole::silent) silent.insert(stack.prefix + ".");
-    }
-    for (const NamedParameter& one : c_.spec.apart) silent.insert(one.name);
-    for (const Stack* stack : stacks_) {
-      const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
-      if (patches != nullptr && !patches->mask_token.empty()) silent.insert(patches->mask_token);
-    }
-    for (const Stack& stack : c_.spec.stacks) {
-      if (stack.role == StackRole::silent) add_names_of_input(stack, silent);
-    }
-    const ModelCounts counts = count(c_.spec, {}, c_.place);
-    for (const Parameter& parameter : counts.parameters) {
-      const bool runs = std::none_of(silent.begin(), silent.end(), [&](const std::string& name) {
-        return parameter.name.starts_with(name);
-      });
-      if (runs) continue;
-      Dims dims;
-      for (const std::int64_t size : parameter.shape) {
-        dims.push_back({c_.g.label(parameter.name, size)});
-      }
-      c_.g.untrained_parameter(parameter.name, std::move(dims));
-    }
-  }
-
-  static void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
-    if (stack.norm.exists()) names.insert(stack.norm.name + ".");
-    const auto* patches = std::get_if<PatchEmbedding>(&stack.input);
-    if (patches == nullptr) return;
-    names.insert(patches->projection + ".");
-    names.insert(patches->tokens.begin(), patches->tokens.end());
-    for (const std::string& name :
-         {patches->positions, patches->position_table, patches->registers, patches->norm.name}) {
-      if (!name.empty()) names.insert(name);
-    }
   }
 
   static std::vector<std::int32_t> layers_of(const Stack& stack, std::size_t kind) {

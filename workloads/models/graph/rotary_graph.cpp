@@ -1,3 +1,4 @@
+// Rotary positions of queries and keys.
 #include <algorithm>
 
 #include "workloads/models/graph/graph_context.hpp"

@@ -1,3 +1,9 @@
+// A block that layers share (Zamba 2). Its parameters go by the name of the first layer that uses
+// it; layers that use it are of one unit, as modules that layers have in common are.
+//
+//   joined   the stream beside the tokens' embeddings: [b, s, 2 hidden]
+//   block    norm, attention, norm, MLP with the layer's own adapters
+//   linear   the layer's own [hidden, hidden]: added to what its mixer reads
 #include "workloads/layers/shared_block.hpp"
 
 #include <fmt/format.h>
@@ -7,12 +13,6 @@
 
 #include "workloads/models/graph/graph_context.hpp"
 
-// A block that layers share (Zamba 2). Its parameters go by the name of the first layer that uses
-// it; layers that use it are of one unit, as modules that layers have in common are.
-//
-//   joined   the stream beside the tokens' embeddings: [b, s, 2 hidden]
-//   block    norm, attention, norm, MLP with the layer's own adapters
-//   linear   the layer's own [hidden, hidden]: added to what its mixer reads
 namespace shardsim::models {
 namespace {
 

@@ -1,0 +1,61 @@
+// Parameters of what a step does not run.
+#include <algorithm>
+#include <set>
+
+#include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/walk.hpp"
+
+namespace shardsim::models {
+namespace {
+
+void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
+  if (stack.norm.exists()) names.insert(stack.norm.name + ".");
+  const auto* patches = std::get_if<PatchEmbedding>(&stack.input);
+  if (patches == nullptr) return;
+  names.insert(patches->projection + ".");
+  names.insert(patches->tokens.begin(), patches->tokens.end());
+  for (const std::string& name :
+       {patches->positions, patches->position_table, patches->registers, patches->norm.name}) {
+    if (!name.empty()) names.insert(name);
+  }
+}
+
+}  // namespace
+
+void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running) {
+  const bool has_any = !c.spec.apart.empty() || running.size() < c.spec.stacks.size() ||
+                       std::any_of(running.begin(), running.end(), [](const Stack* stack) {
+                         const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
+                         return patches != nullptr && !patches->mask_token.empty();
+                       });
+  if (!has_any) return;
+  c.note(
+      "parameters of what does not run, images beside text and rows of masks, are stored and not "
+      "trained");
+  std::set<std::string> silent;
+  for (const Stack& stack : c.spec.stacks) {
+    if (stack.role == StackRole::silent) silent.insert(stack.prefix + ".");
+  }
+  for (const NamedParameter& one : c.spec.apart) silent.insert(one.name);
+  for (const Stack* stack : running) {
+    const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
+    if (patches != nullptr && !patches->mask_token.empty()) silent.insert(patches->mask_token);
+  }
+  for (const Stack& stack : c.spec.stacks) {
+    if (stack.role == StackRole::silent) add_names_of_input(stack, silent);
+  }
+  const ModelCounts counts = count(c.spec, {}, c.place);
+  for (const Parameter& parameter : counts.parameters) {
+    const bool runs = std::none_of(silent.begin(), silent.end(), [&](const std::string& name) {
+      return parameter.name.starts_with(name);
+    });
+    if (runs) continue;
+    Dims dims;
+    for (const std::int64_t size : parameter.shape) {
+      dims.push_back({c.g.label(parameter.name, size)});
+    }
+    c.g.untrained_parameter(parameter.name, std::move(dims));
+  }
+}
+
+}  // namespace shardsim::models
