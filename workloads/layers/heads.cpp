@@ -80,6 +80,26 @@ Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()});
 
 Value beside_mean(Eager& e, const Value& x) { return e.copy(x, {x.shape[0], 2 * x.last()}); }
 
+void classification(Eager& e, const Head& head, Value x) {
+  if (head.beside_mean) {
+    x = beside_mean(e, x);
+  } else if (head.rows == HeadRows::first) {
+    x = first_row(x);
+  }
+  if (!head.transform.empty()) {
+    x = run_linear(e, head.transform, e.dropout(x, head.input_dropout), x.last(),
+                   head.transform_bias);
+    x = run(e, head.transform_norm, activate(e, head.activation, x));
+  }
+  Value logits = run_linear(e, head.name, e.dropout(x, head.dropout), head.vocab, head.bias);
+  if (head.rows == HeadRows::picked) {
+    const Shape one{logits.shape[0], logits.last()};
+    e.save(e.constant(DType::i64, {logits.shape[0]}));
+    logits = e.index(logits, e.constant(DType::i64, {logits.shape[0]}), one);
+  }
+  cross_entropy(e, logits);
+}
+
 // Runs, and keeps what it would need, but nothing is taken back: the loss is of the states.
 void pooler(Eager& e, const Head& head, const Value& x) {
   const Scope at(e, head.name);
@@ -154,8 +174,7 @@ void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
       detection(e, head, x);
       break;
     case HeadKind::classification:
-      cross_entropy(e, run_linear(e, head.name, head.beside_mean ? beside_mean(e, x) : first_row(x),
-                                  head.vocab, true));
+      classification(e, head, x);
       break;
     case HeadKind::pooler:
       pooler(e, head, x);

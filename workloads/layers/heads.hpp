@@ -3,7 +3,8 @@
 //   language        logits of every token; a causal model's loss is taken in fp32 of shifted labels
 //   masked          dense, activation, norm, then logits with a bias of their own (BERT)
 //   detection       dense, activation, then for each token whether it was replaced (ELECTRA)
-//   classification  logits of one token's or the mean's states
+//   classification  logits of one token's or the mean's states, behind a dense module or not, or of
+//                   every token's
 //   pooler          dense and tanh of the first token: no loss but the sum
 //   contrastive     two projections, each to length one, and a scale (CLIP)
 //   pairs           the same of features as they are, each pair a yes or no of its own (SigLIP)
@@ -34,6 +35,13 @@ enum class HeadKind : std::uint8_t {
   none
 };
 
+// Of a classifier.
+enum class HeadRows : std::uint8_t {
+  first,   // a row of each example, the first
+  each,    // all of them, each with a label
+  picked,  // logits of all, of which one of each example has a label
+};
+
 struct Head {
   HeadKind kind = HeadKind::language;
   std::string name = "lm_head";
@@ -45,7 +53,7 @@ struct Head {
   bool scaled = false;         // logits times a number: Cohere's and Granite's
   bool states_scaled = false;  // or the states before (MiniCPM 3)
   bool causal_loss = true;     // of shifted labels, in fp32
-  std::string transform{};     // masked, detection: the dense module before
+  std::string transform{};     // masked, detection, classification: the dense module before
   bool transform_bias = true;
   std::int64_t transform_width = 0;  // of its result; 0: of its input
   std::string activation{};
@@ -54,6 +62,9 @@ struct Head {
   std::string apart_bias{};  // masked: the full name of one that is added behind the decoder (ESM)
   bool fp32_loss = false;    // masked: of logits cast to fp32
   bool beside_mean = false;  // classification: of the first row and the others' mean, side by side
+  HeadRows rows = HeadRows::first;
+  double input_dropout = 0;                // classification: of what the transform reads
+  double dropout = 0;                      // and of its result
   std::vector<std::string> projections{};  // contrastive
 
   bool operator==(const Head&) const = default;

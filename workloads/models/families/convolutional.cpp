@@ -9,7 +9,10 @@ namespace {
 ModelSpec classifier(const Config& c, Network network, std::string head) {
   ModelSpec spec;
   spec.network = std::move(network);
-  spec.head = {.kind = HeadKind::classification, .name = std::move(head), .vocab = labels_of(c)};
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::move(head),
+               .vocab = labels_of(c),
+               .bias = true};
   return spec;
 }
 

@@ -298,6 +298,7 @@ ModelSpec llama4_text(const Config& c) {
     if (routed.empty()) return (i + 1) % step == 0;
     return std::find(routed.begin(), routed.end(), i) != routed.end();
   };
+  const bool tuned = c.flag("attn_temperature_tuning", true);  // of layers without positions
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
                    Attention attention = base;
                    std::string name = has_experts(i) ? "experts" : "dense";
@@ -311,7 +312,7 @@ ModelSpec llama4_text(const Config& c) {
                    } else {
                      name += ", no positions";
                      attention.rotary.dims = 0;
-                     attention.scale_by_position = c.flag("attn_temperature_tuning", true);
+                     attention.scale_by_position = tuned;
                    }
                    if (has_experts(i)) return llama_layer(n, name, attention, experts);
                    return llama_layer(n, name, attention, mlp);

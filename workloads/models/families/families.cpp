@@ -79,6 +79,8 @@ const std::vector<Family>& families() {
                               pair_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
+    const std::vector<Family> derived = derived_families(list);
+    list.insert(list.end(), derived.begin(), derived.end());
     return list;
   }();
   return all;

@@ -3,6 +3,7 @@
 // of its file; every key, default and name is in that function.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,9 @@ namespace shardsim::models {
 
 struct Family {
   // An entry of "architectures", "LlamaForCausalLM", or diffusers' "_class_name".
-  std::string_view architecture;
-  std::string_view model_type;  // "llama"
-  ModelSpec (*read)(const Config& config) = nullptr;
+  std::string architecture;
+  std::string model_type;  // "llama"
+  std::function<ModelSpec(const Config& config)> read;
 };
 
 // In the order of the tables.
@@ -53,6 +54,8 @@ struct Family {
 [[nodiscard]] std::vector<Family> encoder_kin_families();
 [[nodiscard]] std::vector<Family> sparse_encoder_decoder_families();
 [[nodiscard]] std::vector<Family> pair_families();
+// Of the known ones' layers.
+[[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 
 // Read by models that hold one: of images, or a text model inside.
 [[nodiscard]] ModelSpec gemma3_text(const Config& c);

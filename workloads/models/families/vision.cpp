@@ -1,6 +1,7 @@
 // Transformers of images, and pairs of them with text.
 #include "workloads/models/families/vision.hpp"
 
+#include "workloads/models/families/encoders.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
@@ -84,7 +85,8 @@ std::int64_t labels_of(const Config& c) {
 
 namespace {
 
-ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
+ModelSpec vit_like(const Config& c, const std::string& prefix,
+                   const std::vector<std::string>& tokens) {
   const VisionSizes n = read_vision(c, "gelu");
   Attention attention = vision_attention(n, "attention", "o_proj");
   attention.fp32_softmax = true;
@@ -97,17 +99,44 @@ ModelSpec vit_like(const Config& c, const std::string& prefix, bool distilled) {
   Stack stack = vision_stack(n, layer);
   stack.prefix = prefix + "layers";
   PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 16);
-  if (distilled) patches.tokens.push_back(prefix + "embeddings.distillation_token");
+  patches.tokens.clear();
+  for (const std::string& token : tokens) patches.tokens.push_back(prefix + "embeddings." + token);
   patches.dropout = n.dropout;
   stack.input = patches;
   stack.norm = layer_norm(prefix + "layernorm");
   spec.stacks.push_back(std::move(stack));
-  spec.head = {.kind = HeadKind::classification, .name = "classifier", .vocab = labels_of(c)};
+  spec.head = {
+      .kind = HeadKind::classification, .name = "classifier", .vocab = labels_of(c), .bias = true};
   return spec;
 }
 
-ModelSpec vit(const Config& c) { return vit_like(c, "vit.", /*distilled=*/false); }
-ModelSpec deit(const Config& c) { return vit_like(c, "deit.", /*distilled=*/true); }
+ModelSpec vit(const Config& c) { return vit_like(c, "vit.", {"cls_token"}); }
+ModelSpec deit(const Config& c) {
+  return vit_like(c, "deit.", {"cls_token", "distillation_token"});
+}
+
+// The layers alone; a pooler behind them where the class has one.
+ModelSpec without_classifier(ModelSpec spec, bool pools) {
+  spec.head = {.kind = HeadKind::none};
+  if (pools) spec.head = {.kind = HeadKind::pooler, .name = "pooler.dense"};
+  return spec;
+}
+
+ModelSpec pooled_vit(const Config& c, const std::vector<std::string>& tokens) {
+  c.pass_over({"encoder_stride", "pooler_output_size"});
+  if (c.text("pooler_act", "tanh") != "tanh") c.fail("pooler_act", "only \"tanh\" is supported");
+  return without_classifier(vit_like(c, "", tokens), /*pools=*/true);
+}
+
+ModelSpec vit_alone(const Config& c) { return pooled_vit(c, {"cls_token"}); }
+ModelSpec deit_alone(const Config& c) { return pooled_vit(c, {"cls_token", "distillation_token"}); }
+ModelSpec vit_msn(const Config& c) {
+  return without_classifier(vit_like(c, "", {"cls_token"}), /*pools=*/false);
+}
+// Patches alone: what is masked is told from what is seen, without a row for the whole.
+ModelSpec ijepa(const Config& c) {
+  return without_classifier(vit_like(c, "", {}), /*pools=*/false);
+}
 
 // A learned scale of each branch; the largest has gated MLPs, their width rounded up to eights.
 ModelSpec dinov2_like(const Config& c, const std::string& prefix, std::int64_t registers) {
@@ -190,6 +219,7 @@ ModelSpec with_classifier(const Config& c, ModelSpec spec) {
   spec.head = {.kind = HeadKind::classification,
                .name = "classifier",
                .vocab = labels_of(c),
+               .bias = true,
                .beside_mean = true};
   return spec;
 }
@@ -246,29 +276,77 @@ Stack clip_vision(const Config& c, const std::string& prefix) {
 
 namespace {
 
-ModelSpec clip(const Config& c) {
+Stack clip_text(const Config& c, const std::string& prefix) {
+  VisionSizes n = read_vision(c, "quick_gelu");
+  n.hidden = c.size("hidden_size", 512);
+  n.heads = c.size("num_attention_heads", 8);
+  n.width = c.size("intermediate_size", 2048);
+  Stack stack = vision_stack(n, clip_layer(n, /*causal=*/true));
+  stack.prefix = prefix + "encoder.layers";
+  stack.input = TokenEmbedding{.name = prefix + "embeddings.token_embedding",
+                               .vocab = c.size("vocab_size", 49408),
+                               .width = n.hidden,
+                               .positions = prefix + "embeddings.position_embedding",
+                               .position_rows = c.size("max_position_embeddings", 77),
+                               .position_numbers = PositionNumbers::stored};
+  stack.norm = layer_norm(prefix + "final_layer_norm");
+  stack.picks_row = true;
+  return stack;
+}
+
+ModelSpec clip_pair(const Config& c, Stack text) {
   ModelSpec spec;
   spec.stacks.push_back(clip_vision(part(c, "vision_config"), "vision_model."));
-  const Config text = part(c, "text_config");
-  VisionSizes n = read_vision(text, "quick_gelu");
-  n.hidden = text.size("hidden_size", 512);
-  n.heads = text.size("num_attention_heads", 8);
-  n.width = text.size("intermediate_size", 2048);
-  Stack stack = vision_stack(n, clip_layer(n, /*causal=*/true));
-  stack.prefix = "text_model.encoder.layers";
-  stack.input = TokenEmbedding{.name = "text_model.embeddings.token_embedding",
-                               .vocab = text.size("vocab_size", 49408),
-                               .width = n.hidden,
-                               .positions = "text_model.embeddings.position_embedding",
-                               .position_rows = text.size("max_position_embeddings", 77),
-                               .position_numbers = PositionNumbers::stored};
-  stack.norm = layer_norm("text_model.final_layer_norm");
-  stack.picks_row = true;
-  spec.stacks.push_back(std::move(stack));
+  spec.stacks.push_back(std::move(text));
   spec.head = {.kind = HeadKind::contrastive,
                .vocab = c.size("projection_dim", 512),
                .projections = {"visual_projection", "text_projection"}};
   return spec;
+}
+
+ModelSpec clip(const Config& c) {
+  return clip_pair(c, clip_text(part(c, "text_config"), "text_model."));
+}
+
+// BERT beside the images, of which the first row is read.
+ModelSpec chinese_clip(const Config& c) {
+  ModelSpec bert = bert_like(part(c, "text_config"), "text_model.", /*roberta=*/false);
+  bert.stacks[0].norm_first_only = true;
+  return clip_pair(c, std::move(bert.stacks[0]));
+}
+
+// One side of a pair, projected or not.
+ModelSpec one_side(const Config& c, Stack stack, const std::string& projection) {
+  ModelSpec spec;
+  if (projection.empty()) {
+    c.pass_over({"projection_dim"});
+  } else {
+    stack.project = projection;
+    stack.project_width = c.size("projection_dim", 512);
+  }
+  spec.stacks.push_back(std::move(stack));
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+// A file may hold both sides' configurations.
+Config side_of(const Config& c, std::string_view key) {
+  auto own = c.sub(key);
+  return own ? *std::move(own) : c;
+}
+
+ModelSpec clip_text_alone(const Config& c) {
+  return one_side(c, clip_text(side_of(c, "text_config"), ""), "");
+}
+ModelSpec clip_text_projected(const Config& c) {
+  return one_side(c, clip_text(side_of(c, "text_config"), "text_model."), "text_projection");
+}
+ModelSpec clip_vision_alone(const Config& c) {
+  return one_side(c, clip_vision(side_of(c, "vision_config"), ""), "");
+}
+ModelSpec clip_vision_projected(const Config& c) {
+  return one_side(c, clip_vision(side_of(c, "vision_config"), "vision_model."),
+                  "visual_projection");
 }
 
 }  // namespace
@@ -282,7 +360,18 @@ std::vector<Family> vision_families() {
           {"Dinov2WithRegistersForImageClassification", "dinov2_with_registers",
            dinov2_registers_classifier},
           {"DINOv3ViTModel", "dinov3_vit", dinov3},
-          {"CLIPModel", "clip", clip}};
+          {"ViTModel", "vit", vit_alone},
+          {"DeiTModel", "deit", deit_alone},
+          {"ViTMSNForImageClassification", "vit_msn", vit},
+          {"ViTMSNModel", "vit_msn", vit_msn},
+          {"IJepaModel", "ijepa", ijepa},
+          {"CLIPModel", "clip", clip},
+          {"MetaClip2Model", "metaclip_2", clip},
+          {"ChineseCLIPModel", "chinese_clip", chinese_clip},
+          {"CLIPTextModel", "clip_text_model", clip_text_alone},
+          {"CLIPTextModelWithProjection", "clip_text_model", clip_text_projected},
+          {"CLIPVisionModel", "clip_vision_model", clip_vision_alone},
+          {"CLIPVisionModelWithProjection", "clip_vision_model", clip_vision_projected}};
 }
 
 }  // namespace shardsim::models

@@ -5,6 +5,8 @@
 // states.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "workloads/models/graph/graph_context.hpp"
 
 namespace shardsim::models {
@@ -67,26 +69,39 @@ TensorId detection(GraphContext& c, const Head& head, TensorId x) {
   return c.g.mean("loss", c.g.elementwise(Function::sigmoid, head.name + ".chance", {logits}), {});
 }
 
-// Of one row of each example.
+// What a classifier reads: one row of each example, the first beside the others' mean, or all.
+TensorId classified(GraphContext& c, const Head& head, TensorId x) {
+  if (!head.beside_mean) return head.rows == HeadRows::first ? c.first_row(head.name, x) : x;
+  const Dims row{{c.batch}, {c.hidden}};
+  const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
+  const std::vector<TensorId> parts = c.g.slices(
+      head.name + ".parts", x,
+      {{head.name + ".first", row}, {head.name + ".further", {{c.batch}, {rest}, {c.hidden}}}},
+      {c.sequence, rest});
+  const TensorId mean = c.g.mean(head.name + ".mean", parts[1], row);
+  const LabelId width = c.label("first_and_mean", 2 * c.g.label_size(c.hidden));
+  return c.g.concatenate(head.name + ".input", {parts[0], mean}, {{c.batch}, {width}},
+                         {width, c.hidden});
+}
+
 TensorId classification(GraphContext& c, const Head& head, TensorId x) {
   const LabelId classes = c.label("classes", head.vocab);
-  const Dims row{{c.batch}, {c.hidden}};
-  LabelId width = c.hidden;
-  if (head.beside_mean) {
-    const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
-    const std::vector<TensorId> parts = c.g.slices(
-        head.name + ".parts", x,
-        {{head.name + ".first", row}, {head.name + ".further", {{c.batch}, {rest}, {c.hidden}}}},
-        {c.sequence, rest});
-    const TensorId mean = c.g.mean(head.name + ".mean", parts[1], row);
-    width = c.label("first_and_mean", 2 * c.g.label_size(c.hidden));
-    x = c.g.concatenate(head.name + ".input", {parts[0], mean}, {{c.batch}, {width}},
-                        {width, c.hidden});
-  } else {
-    x = c.first_row(head.name, x);
+  x = classified(c, head, x);
+  if (!head.transform.empty()) {
+    x = head_linear(c, head.transform,
+                    c.dropped(head.transform + ".dropout", x, head.input_dropout),
+                    head.transform_bias, 0);
+    x = c.activate(head.activation, head.transform + ".act", x);
+    x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.hidden});
   }
-  const TensorId logits =
-      c.linear({head.name, {classes}, {width}, true}, x, {{c.batch}, {classes}});
+  Dims result = c.g.dims_of(x);
+  const Dim width = std::exchange(result.back(), Dim{classes});
+  x = c.dropped(head.name + ".dropout", x, head.dropout);
+  TensorId logits = c.linear({head.name, {classes}, width, head.bias}, x, std::move(result));
+  if (head.rows == HeadRows::picked) {
+    const std::string picked = head.name + ".picked";
+    logits = c.g.slices(picked, logits, {{picked, {{c.batch}, {classes}}}}, {c.sequence}).front();
+  }
   return c.cross_entropy(logits, classes, /*fp32=*/false);
 }
 

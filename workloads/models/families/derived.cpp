@@ -1,0 +1,248 @@
+// Classes that have another's layers and differ in what reads them: the layers alone, and
+// classifiers of a sequence or of each token.
+//
+//   LlamaModel                       LlamaForCausalLM without its head; names without "model."
+//   LlamaForSequenceClassification   "score", [classes, hidden], of one token's states
+//   BertForSequenceClassification    BertForMaskedLM's layers, the pooler and a classifier
+//
+// Names as in transformers 5.23 (modeling_layers.py, GenericForSequenceClassification; the classes
+// themselves for encoders).
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Of an encoder: which masked model it is beside, and its head.
+struct Classifier {
+  std::string_view architecture;
+  std::string_view masked;
+  std::string_view model_type;
+  HeadRows rows = HeadRows::first;
+  std::string_view transform;  // empty: none
+  std::string_view name;
+  std::string_view activation;
+  std::string_view dropout_keys;
+  double dropout = 0;
+  bool drops_first = false;  // before the transform, too
+};
+
+constexpr std::string_view usual = "classifier_dropout|hidden_dropout_prob";
+constexpr std::string_view pre = "classifier.dense", last = "classifier.out_proj";
+constexpr double tenth = 0.1;
+
+const std::vector<Classifier>& classifiers() {
+  constexpr HeadRows first = HeadRows::first, each = HeadRows::each;
+  static const std::vector<Classifier> all = {
+      {"BertForSequenceClassification", "BertForMaskedLM", "bert", first, "bert.pooler.dense",
+       "classifier", "tanh", usual, tenth},
+      {"RobertaForSequenceClassification", "RobertaForMaskedLM", "roberta", first, pre, last,
+       "tanh", usual, tenth, true},
+      {"XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM", "xlm-roberta", first, pre,
+       last, "tanh", usual, tenth, true},
+      {"CamembertForSequenceClassification", "CamembertForMaskedLM", "camembert", first, pre, last,
+       "tanh", usual, tenth, true},
+      {"ElectraForSequenceClassification", "ElectraForMaskedLM", "electra", first, pre, last,
+       "gelu", usual, tenth, true},
+      {"MPNetForSequenceClassification", "MPNetForMaskedLM", "mpnet", first, pre, last, "tanh",
+       "hidden_dropout_prob", tenth, true},
+      {"DistilBertForSequenceClassification", "DistilBertForMaskedLM", "distilbert", first,
+       "pre_classifier", "classifier", "relu", "seq_classif_dropout", 0.2},
+      {"DebertaV2ForSequenceClassification", "DebertaV2ForMaskedLM", "deberta-v2", first,
+       "pooler.dense", "classifier", "gelu", "cls_dropout|hidden_dropout_prob", tenth},
+      {"AlbertForSequenceClassification", "AlbertForMaskedLM", "albert", first, "albert.pooler",
+       "classifier", "tanh", "classifier_dropout_prob", tenth},
+      {"ModernBertForSequenceClassification", "ModernBertForMaskedLM", "modernbert", first,
+       "head.dense", "classifier", "gelu", "classifier_dropout", 0},
+      {"BertForTokenClassification", "BertForMaskedLM", "bert", each, "", "classifier", "", usual,
+       tenth},
+      {"RobertaForTokenClassification", "RobertaForMaskedLM", "roberta", each, "", "classifier", "",
+       usual, tenth},
+      {"XLMRobertaForTokenClassification", "XLMRobertaForMaskedLM", "xlm-roberta", each, "",
+       "classifier", "", usual, tenth},
+      {"CamembertForTokenClassification", "CamembertForMaskedLM", "camembert", each, "",
+       "classifier", "", usual, tenth},
+      {"ElectraForTokenClassification", "ElectraForMaskedLM", "electra", each, "", "classifier", "",
+       usual, tenth},
+      {"DebertaV2ForTokenClassification", "DebertaV2ForMaskedLM", "deberta-v2", each, "",
+       "classifier", "", "hidden_dropout_prob", tenth},
+      {"DistilBertForTokenClassification", "DistilBertForMaskedLM", "distilbert", each, "",
+       "classifier", "", "dropout", tenth},
+  };
+  return all;
+}
+
+// Decoders whose class for sequences transformers has, by the first words of its name.
+constexpr std::array scored_decoders =
+    std::to_array<std::string_view>({"AXK1",         "Arcee",       "BioGpt",
+                                     "Bloom",        "DeepseekV2",  "DeepseekV3",
+                                     "Exaone4",      "Falcon",      "GPT2",
+                                     "GPTBigCode",   "GPTJ",        "GPTNeo",
+                                     "GPTNeoX",      "Gemma",       "Gemma2",
+                                     "Gemma3Text",   "Glm",         "Glm4",
+                                     "GptOss",       "Helium",      "HunYuanDenseV1",
+                                     "HunYuanMoEV1", "Jamba",       "JetMoe",
+                                     "Llama",        "MiniCPM3",    "Ministral",
+                                     "Ministral3",   "Mistral",     "Mixtral",
+                                     "Mpt",          "Nemotron",    "OPT",
+                                     "Olmo",         "Olmo2",       "Olmo3",
+                                     "Persimmon",    "Phi",         "Phi3",
+                                     "Phimoe",       "Qwen2",       "Qwen2Moe",
+                                     "Qwen3",        "Qwen3_5Text", "Qwen3Moe",
+                                     "Qwen3Next",    "SeedOss",     "SmolLM3",
+                                     "StableLm",     "Starcoder2",  "Zamba2"});
+
+// Encoders alone, with a pooler or without.
+struct Encoder {
+  std::string_view stem;
+  bool pools = true;
+};
+
+constexpr std::array encoders = std::to_array<Encoder>({{"Camembert"},
+                                                        {"Ernie"},
+                                                        {"MegatronBert"},
+                                                        {"RobertaPreLayerNorm"},
+                                                        {"XLMRobertaXL"},
+                                                        {"ModernBert", false},
+                                                        {"EuroBert", false}});
+
+// "Llama" of LlamaForCausalLM; beside images the name is of both, and the text's is another.
+std::optional<std::string> decoder_stem(const std::string& architecture) {
+  for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
+    if (!architecture.ends_with(suffix)) continue;
+    const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
+    const bool has_both =
+        stem == "Gemma3" || stem == "Llama4" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+    return has_both ? stem + "Text" : stem;
+  }
+  return std::nullopt;
+}
+
+ModelSpec classifier(const Config& c, const Family& masked, const Classifier& kind) {
+  ModelSpec spec = masked.read(c);
+  const std::string dropout(kind.dropout_keys);
+  const std::size_t bar = dropout.find('|');
+  const double rate = c.given(dropout.substr(0, bar)) || bar == std::string::npos
+                          ? c.rate(dropout.substr(0, bar), kind.dropout)
+                          : c.rate(dropout.substr(bar + 1), kind.dropout);
+  if (c.text("classifier_pooling", "cls") != "cls") {
+    c.fail("classifier_pooling", "only \"cls\" is supported");
+  }
+  Head own;
+  if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::string(kind.name),
+               .vocab = labels_of(c),
+               .bias = true,
+               .transform = std::string(kind.transform),
+               .transform_bias = own.transform_bias,
+               .activation = std::string(kind.activation),
+               .transform_norm = own.transform_norm,
+               .rows = kind.rows,
+               .input_dropout = kind.drops_first ? rate : 0,
+               .dropout = rate};
+  return spec;
+}
+
+void drop_prefix(std::string& name, const std::string& prefix) {
+  if (name.starts_with(prefix)) name.erase(0, prefix.size());
+}
+
+// Without a head, and without the name that the layers have in the model with one.
+ModelSpec alone(ModelSpec spec) {
+  const std::string first = spec.stacks[0].prefix;
+  const std::string prefix = first.substr(0, first.find('.') + 1);
+  for (Stack& stack : spec.stacks) {
+    auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
+    for (std::string* name : {&stack.prefix, &stack.norm.name, &stack.project}) {
+      drop_prefix(*name, prefix);
+    }
+    for (std::string& module : stack.modules) drop_prefix(module, prefix);
+    for (LayerKind& kind : stack.kinds) {
+      if (kind.shared) drop_prefix(kind.shared->first, prefix);
+    }
+    if (stack.distances) {
+      drop_prefix(stack.distances->name, prefix);
+      drop_prefix(stack.distances->norm.name, prefix);
+    }
+    if (embedding == nullptr) continue;
+    for (std::string* name :
+         {&embedding->name, &embedding->table_of, &embedding->positions, &embedding->types,
+          &embedding->norm.name, &embedding->dropout_name, &embedding->project}) {
+      drop_prefix(*name, prefix);
+    }
+  }
+  for (SharedTable& table : spec.shared) drop_prefix(table.name, prefix);
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec encoder_of(ModelSpec spec) {
+  spec.stacks.resize(1);
+  spec.stacks[0].role = StackRole::main;
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+// Logits of all tokens, of which the last that is no padding counts.
+ModelSpec scored(const Config& c, ModelSpec spec) {
+  spec.head = {.kind = HeadKind::classification,
+               .name = "score",
+               .vocab = labels_of(c),
+               .rows = HeadRows::picked};
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> derived_families(const std::vector<Family>& known) {
+  std::vector<Family> derived;
+  const auto find = [&](std::string_view architecture) {
+    return std::find_if(known.begin(), known.end(),
+                        [&](const Family& f) { return f.architecture == architecture; });
+  };
+  for (const Classifier& kind : classifiers()) {
+    const Family masked = *find(kind.masked);
+    derived.push_back({std::string(kind.architecture), std::string(kind.model_type),
+                       [&kind, masked](const Config& c) { return classifier(c, masked, kind); }});
+  }
+  for (const std::string stem : {"T5", "MT5", "UMT5"}) {
+    const Family both = *find(stem + "ForConditionalGeneration");
+    derived.push_back({stem + "EncoderModel", both.model_type,
+                       [both](const Config& c) { return encoder_of(both.read(c)); }});
+  }
+  for (const auto& [stem, pools] : encoders) {
+    const Family masked = *find(std::string(stem) + "ForMaskedLM");
+    derived.push_back({std::string(stem) + "Model", masked.model_type,
+                       [masked, has_pooler = pools](const Config& c) {
+                         ModelSpec spec = alone(masked.read(c));
+                         if (has_pooler) {
+                           spec.head = {.kind = HeadKind::pooler, .name = "pooler.dense"};
+                         }
+                         return spec;
+                       }});
+  }
+  for (const Family& family : known) {
+    const std::optional<std::string> stem = decoder_stem(family.architecture);
+    if (!stem) continue;
+    const auto is_there = [&](const std::string& name) {
+      return std::any_of(derived.begin(), derived.end(),
+                         [&](const Family& f) { return f.architecture == name; });
+    };
+    if (is_there(*stem + "Model")) continue;  // LlamaForCausalLM is of two families
+    derived.push_back({*stem + "Model", family.model_type,
+                       [read = family.read](const Config& c) { return alone(read(c)); }});
+    const bool has_scores =
+        std::find(scored_decoders.begin(), scored_decoders.end(), *stem) != scored_decoders.end();
+    if (!has_scores) continue;
+    derived.push_back({*stem + "ForSequenceClassification", family.model_type,
+                       [read = family.read](const Config& c) { return scored(c, read(c)); }});
+  }
+  return derived;
+}
+
+}  // namespace shardsim::models
