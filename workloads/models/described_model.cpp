@@ -15,12 +15,18 @@
 namespace shardsim {
 namespace {
 
-// Rotary parameters may be given for each type of layer.
-void refuse_partial_rotary(const JsonReader& json) {
+// A family that has no part of its own turns whole heads: of a model's objects each that its reader
+// did not ask for the part.
+void refuse_partial_rotary(const JsonReader& json, const models::AskedKeys& asked) {
+  if (std::count(asked.keys.begin(), asked.keys.end(), "partial_rotary_factor") > 0) return;
   const auto part = json.find("partial_rotary_factor");
   if (part && part->number() != 1) part->fail("only 1 is supported");
   for (const auto& [key, value] : json.members()) {
-    if (value.is_object()) refuse_partial_rotary(value);
+    if (!value.is_object()) continue;
+    const auto nested = std::find_if(asked.nested.begin(), asked.nested.end(),
+                                     [&, name = key](const auto& n) { return n.key == name; });
+    refuse_partial_rotary(value,
+                          nested == asked.nested.end() ? models::AskedKeys{} : nested->asked);
   }
 }
 
@@ -69,9 +75,7 @@ DescribedModel read_described(const ModelConfig& config) {
   model.spec = models::read_model(json, config.name, &asked);
   const ConfigReader reader(json, known_keys(json, asked));
   refuse_common(reader);
-  const bool reads_part =
-      std::count(asked.keys.begin(), asked.keys.end(), "partial_rotary_factor") > 0;
-  if (!reads_part) refuse_partial_rotary(json);
+  refuse_partial_rotary(json, asked);
   add_notes_of_storage(json, model.notes);
   const auto noise = json.find("router_jitter_noise");
   if (noise && noise->number() != 0) {

@@ -62,6 +62,7 @@ const std::vector<Family>& families() {
                               vision_families(),
                               image_text_families(),
                               image_text_kin_families(),
+                              recent_image_text_families(),
                               modernbert_families(),
                               llama_kin_families(),
                               experts_kin_families(),

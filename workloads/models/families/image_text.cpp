@@ -2,6 +2,8 @@
 // its parameters and does not run.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "base/json.hpp"
 #include "workloads/models/families/image_text.hpp"
 
@@ -78,6 +80,13 @@ bool tied_anywhere(const Config& c, const Config& text, bool otherwise) {
   return c.flag("tie_word_embeddings", text.flag("tie_word_embeddings", otherwise));
 }
 
+ModelSpec read_as(const Config& text, std::string_view architecture) {
+  for (const Family& family : families()) {
+    if (family.architecture == architecture) return family.read(text);
+  }
+  text.fail("model_type", fmt::format("no text model {}", architecture));
+}
+
 // Whose text model it is: by text_config's model_type.
 ModelSpec read_text(const Config& text, std::string_view otherwise) {
   const std::string type = text.text("model_type", otherwise);
@@ -120,19 +129,30 @@ Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
   return stack;
 }
 
-std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at) {
-  const std::int64_t hidden = images.size("hidden_size", 768);
-  const std::int64_t patch = images.size("patch_size", 16);
-  const std::int64_t side = images.size("image_size", 224) / patch;
-  spec.apart.push_back({at + "embeddings.patch_embedding.weight",
-                        {hidden, images.size("num_channels", 3), patch, patch}});
-  spec.apart.push_back({at + "embeddings.patch_embedding.bias", {hidden}});
-  spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
+std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at,
+                              const SiglipDefaults& usual) {
+  const std::int64_t hidden = images.size("hidden_size", usual.hidden);
+  const std::int64_t patch = images.size("patch_size", usual.patch);
+  const std::int64_t channels = images.size("num_channels", 3);
+  const std::string patches = at + "embeddings.patch_embedding";
+  std::int64_t places = 0;
+  if (usual.flat) {
+    places = images.size("num_patches", 256);
+    add_linear(spec, patches, hidden, channels * patch * patch, true);
+  } else {
+    const std::int64_t side = images.size("image_size", 224) / patch;
+    places = side * side;
+    spec.apart.push_back({patches + ".weight", {hidden, channels, patch, patch}});
+    spec.apart.push_back({patches + ".bias", {hidden}});
+  }
+  spec.apart.push_back({at + "embeddings.position_embedding.weight", {places, hidden}, true});
   add_norm(spec, at + "post_layernorm", hidden, true);
   const std::int64_t width = images.size("intermediate_size", 3072);
-  if (images.flag("vision_use_head", true)) add_siglip_head(spec, at + "head.", hidden, width);
+  if (usual.head && images.flag("vision_use_head", true)) {
+    add_siglip_head(spec, at + "head.", hidden, width);
+  }
   add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
-                         images.size("num_attention_heads", 12), width, {}));
+                         images.size("num_attention_heads", usual.heads), width, {}));
   return hidden;
 }
 
@@ -288,7 +308,10 @@ ModelSpec qwen2_5_vl(const Config& c) {
   return spec;
 }
 
-ModelSpec qwen3_vl_like(const Config& c, ModelSpec (*read)(const Config& config)) {
+}  // namespace
+
+ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Config&)>& read,
+                        std::size_t usual_deep) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec =
@@ -308,7 +331,7 @@ ModelSpec qwen3_vl_like(const Config& c, ModelSpec (*read)(const Config& config)
   merger(at + "merger", hidden);
   const std::size_t deep = images.given("deepstack_visual_indexes")
                                ? images.integers("deepstack_visual_indexes").size()
-                               : 3;
+                               : usual_deep;
   for (std::size_t i = 0; i < deep; ++i) {
     merger(fmt::format("{}deepstack_merger_list.{}", at, i), merged);
   }
@@ -324,9 +347,10 @@ ModelSpec qwen3_vl_like(const Config& c, ModelSpec (*read)(const Config& config)
   return spec;
 }
 
-ModelSpec qwen3_vl(const Config& c) { return qwen3_vl_like(c, qwen3); }
-ModelSpec qwen3_vl_moe(const Config& c) { return qwen3_vl_like(c, qwen3_vl_moe_text); }
+namespace {
 
+ModelSpec qwen3_vl(const Config& c) { return qwen3_vl_like(c, qwen3, 3); }
+ModelSpec qwen3_vl_moe(const Config& c) { return qwen3_vl_like(c, qwen3_vl_moe_text, 3); }
 ModelSpec llama4(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);

@@ -2,6 +2,7 @@
 // name, towers of images, which have their parameters and do not run, and projectors between.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ namespace shardsim::models {
 [[nodiscard]] bool tied_anywhere(const Config& c, const Config& text, bool otherwise);
 // Whose text model it is: by text_config's model_type.
 [[nodiscard]] ModelSpec read_text(const Config& text, std::string_view otherwise);
+// As this class, whatever its model_type says.
+[[nodiscard]] ModelSpec read_as(const Config& text, std::string_view architecture);
 // Before the text's stack, which stays the last.
 void add_silent(ModelSpec& spec, Stack stack);
 void add_linear(ModelSpec& spec, const std::string& name, std::int64_t out, std::int64_t in,
@@ -37,13 +40,29 @@ struct TowerNames {
 
 [[nodiscard]] Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
                           std::int64_t heads, std::int64_t width, const TowerNames& names);
+// Where a class's defaults are not SigLIP's; `flat`: patches come as rows of pixels (SigLIP 2).
+struct SiglipDefaults {
+  std::int64_t hidden = 768;
+  std::int64_t patch = 16;
+  std::int64_t heads = 12;
+  bool head = true;
+  bool flat = false;
+};
+
 // Towers under `at`; their width.
-std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at);
+std::int64_t add_siglip_tower(ModelSpec& spec, const Config& images, const std::string& at,
+                              const SiglipDefaults& usual = {});
 std::int64_t add_pixtral_tower(ModelSpec& spec, const Config& images, const std::string& at);
 // By vision_config's model_type: CLIP's, SigLIP's or Pixtral's.
 std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string& at,
                        std::string_view otherwise);
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
+
+// Qwen3-VL's around a text model; so many of its tower's layers are read on their own where the
+// file lists none.
+[[nodiscard]] ModelSpec qwen3_vl_like(const Config& c,
+                                      const std::function<ModelSpec(const Config&)>& read,
+                                      std::size_t usual_deep);
 
 }  // namespace shardsim::models

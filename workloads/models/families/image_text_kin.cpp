@@ -33,6 +33,23 @@ ModelSpec llava_onevision(const Config& c) {
   return with_newline(c, read_inside(c, "qwen2", false), "siglip_vision_model");
 }
 
+// Of frames, whose features are pooled, too.
+ModelSpec llava_next_video(const Config& c) {
+  c.pass_over({"image_seq_length", "spatial_pool_mode", "spatial_pool_stride",
+               "use_image_newline_parameter", "video_seq_length"});
+  return with_newline(c, read_inside(c, "llama", false), "clip_vision_model");
+}
+
+// Towers of images and of frames.
+ModelSpec video_llava(const Config& c) {
+  c.pass_over({"image_seq_length", "video_seq_length"});
+  ModelSpec spec = read_inside(c, "llama", false);
+  const Config images = images_of(c);
+  add_tower(spec, images, "model.video_tower.", "clip_vision_model");
+  add_two_linears(spec, c, add_tower(spec, images, "model.image_tower.", "clip_vision_model"));
+  return spec;
+}
+
 // Features of several layers side by side.
 ModelSpec vipllava(const Config& c) {
   ModelSpec spec = read_inside(c, "llama", false);
@@ -69,22 +86,12 @@ ModelSpec idefics3(const Config& c) {
   c.pass_over({"image_seq_len", "vocab_size", "_pad_token_id"});
   ModelSpec spec = inside(read_text(text, "llama"), "model.text_model.", "lm_head",
                           tied_anywhere(c, text, false));
-  const std::string at = "model.vision_model.";
-  const std::int64_t hidden = images.size("hidden_size", 1152);
-  const std::int64_t patch = images.size("patch_size", 32);
-  const auto size = images.json().find("image_size");
-  const std::int64_t side = (size ? images.size("image_size") : 224) / patch;
-  spec.apart.push_back({at + "embeddings.patch_embedding.weight",
-                        {hidden, images.size("num_channels", 3), patch, patch}});
-  spec.apart.push_back({at + "embeddings.patch_embedding.bias", {hidden}});
-  spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
-  add_norm(spec, at + "post_layernorm", hidden, true);
+  const std::int64_t hidden =
+      add_siglip_tower(spec, images, "model.vision_model.",
+                       {.hidden = 1152, .patch = 32, .heads = 16, .head = false});
   const std::int64_t scale = c.size("scale_factor", 2);
   add_linear(spec, "model.connector.modality_projection.proj", spec.stacks.back().hidden,
              hidden * scale * scale, false);
-  add_silent(spec, tower(at + "encoder.layers", hidden, images.size("num_hidden_layers", 12),
-                         images.size("num_attention_heads", 16),
-                         images.size("intermediate_size", 3072), {}));
   return spec;
 }
 
@@ -172,6 +179,8 @@ ModelSpec cohere2_vision(const Config& c) { return gated_projector(c, /*normed=*
 std::vector<Family> image_text_kin_families() {
   return {{"LlavaNextForConditionalGeneration", "llava_next", llava_next},
           {"LlavaOnevisionForConditionalGeneration", "llava_onevision", llava_onevision},
+          {"LlavaNextVideoForConditionalGeneration", "llava_next_video", llava_next_video},
+          {"VideoLlavaForConditionalGeneration", "video_llava", video_llava},
           {"VipLlavaForConditionalGeneration", "vipllava", vipllava},
           {"PaliGemmaForConditionalGeneration", "paligemma", paligemma},
           {"Idefics3ForConditionalGeneration", "idefics3", idefics3},

@@ -1,0 +1,209 @@
+// Models of images and text since 2024 whose towers or projectors are their own. A step here is one
+// of text alone, as image_text.cpp has it.
+#include <fmt/format.h>
+
+#include "workloads/models/families/image_text.hpp"
+
+namespace shardsim::models {
+namespace {
+
+void add_gated(ModelSpec& spec, const std::string& at, std::int64_t in, std::int64_t width,
+               std::int64_t out) {
+  add_linear(spec, at + "gate_proj", width, in, false);
+  add_linear(spec, at + "up_proj", width, in, false);
+  add_linear(spec, at + "down_proj", out, width, false);
+}
+
+// GLM-4.1V and 4.5V: patches of frames, squares of features merged by a convolution.
+ModelSpec glm_vision(const Config& c, std::string_view architecture) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  images.pass_over({"attention_dropout"});
+  ModelSpec spec = inside(read_as(text, architecture), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden = images.size("hidden_size", 1536);
+  const std::int64_t out = images.size("out_hidden_size", 4096);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  const std::int64_t side = images.size("image_size", 336) / patch;
+  const std::int64_t width = images.size("intermediate_size", 13696);
+  const bool bias = images.flag("attention_bias", false);
+  const std::string at = "model.visual.";
+  spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
+  spec.apart.push_back({at + "patch_embed.proj.weight",
+                        {hidden, images.size("in_channels", 3),
+                         images.size("temporal_patch_size", 2), patch, patch}});
+  spec.apart.push_back({at + "patch_embed.proj.bias", {hidden}});
+  add_linear(spec, at + "merger.proj", out, out, false);
+  add_norm(spec, at + "merger.post_projection_norm", out, true);
+  add_gated(spec, at + "merger.", out, width, out);
+  add_norm(spec, at + "post_conv_layernorm", hidden, false);
+  spec.apart.push_back({at + "downsample.weight", {out, hidden, merge, merge}});
+  spec.apart.push_back({at + "downsample.bias", {out}});
+  add_norm(spec, at + "post_layernorm", hidden, false);
+  Stack stack =
+      tower(at + "blocks", hidden, images.size("depth", 24), images.size("num_heads", 12), out,
+            {.norm1 = "norm1",
+             .norm2 = "norm2",
+             .attention = "attn",
+             .out = "proj",
+             .up = "up_proj",
+             .down = "down_proj",
+             .qkv = "qkv",
+             .norm = NormKind::rms,
+             .bias = false});
+  for (LayerKind& kind : stack.kinds) {
+    set_biases(std::get<Attention>(kind.branches[0].body), bias, false);
+    std::get<Mlp>(kind.branches[1].body).form = MlpForm::gated;
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
+ModelSpec glm4v(const Config& c) { return glm_vision(c, "Glm4ForCausalLM"); }
+ModelSpec glm4v_moe(const Config& c) { return glm_vision(c, "Glm4MoeForCausalLM"); }
+// Either text model.
+ModelSpec glm46v(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const bool has_experts = text.text("model_type", "glm4v_text") == "glm4v_moe_text";
+  return glm_vision(c, has_experts ? "Glm4MoeForCausalLM" : "Glm4ForCausalLM");
+}
+
+ModelSpec qwen3_5(const Config& c) {
+  return qwen3_vl_like(
+      c, [](const Config& t) { return read_as(t, "Qwen3_5ForCausalLM"); }, 0);
+}
+ModelSpec qwen3_5_moe(const Config& c) {
+  return qwen3_vl_like(
+      c, [](const Config& t) { return read_as(t, "Qwen3_5MoeForCausalLM"); }, 0);
+}
+
+// Learned rows that read what the tower left, layer by layer.
+void add_resampler(ModelSpec& spec, const Config& c) {
+  const auto own = c.sub("perceiver_config");
+  const Config none = nested(c, "text_config");
+  const Config& p = own ? *own : none;
+  const auto size = [&](const char* key, std::int64_t usual) {
+    return own ? p.size(key, usual) : usual;
+  };
+  if (own) own->pass_over({"hidden_act", "attention_dropout"});
+  const std::int64_t hidden = size("hidden_size", spec.stacks.back().hidden);
+  const std::int64_t head = size("resampler_head_dim", 96);
+  const std::int64_t queries = head * size("resampler_n_heads", 16);
+  const std::int64_t keys = head * size("num_key_value_heads", 4);
+  const std::string at = "model.connector.perceiver_resampler.";
+  spec.apart.push_back({at + "latents", {size("resampler_n_latents", 64), hidden}});
+  for (std::int64_t i = 0; i < size("resampler_depth", 3); ++i) {
+    const std::string layer = fmt::format("{}layers.{}.", at, i);
+    for (const char* norm :
+         {"input_latents_norm", "input_context_norm", "post_attention_layernorm"}) {
+      add_norm(spec, layer + norm, hidden, false);
+    }
+    add_linear(spec, layer + "self_attn.q_proj", queries, hidden, false);
+    add_linear(spec, layer + "self_attn.k_proj", keys, hidden, false);
+    add_linear(spec, layer + "self_attn.v_proj", keys, hidden, false);
+    add_linear(spec, layer + "self_attn.o_proj", hidden, queries, false);
+    add_gated(spec, layer + "mlp.", hidden, 4 * hidden, hidden);
+  }
+  add_norm(spec, at + "norm", hidden, false);
+}
+
+ModelSpec idefics2(const Config& c) {
+  const Config text = nested(c, "text_config");
+  ModelSpec spec = inside(read_text(text, "mistral"), "model.text_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden =
+      add_siglip_tower(spec, images_of(c), "model.vision_model.", {.patch = 32, .head = false});
+  const std::int64_t out = spec.stacks.back().hidden;
+  add_gated(spec, "model.connector.modality_projection.", hidden,
+            text.size("intermediate_size", 14336), out);
+  add_resampler(spec, c);
+  return spec;
+}
+
+// LFM2 with SigLIP 2's tower; squares of patches become one token.
+ModelSpec lfm2_vl(const Config& c) {
+  const Config text = nested(c, "text_config");
+  ModelSpec spec = inside(read_text(text, "lfm2"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, true));
+  const Config images = images_of(c);
+  const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.", {.flat = true});
+  const std::int64_t factor = c.size("downsample_factor", 2);
+  const std::int64_t merged = hidden * factor * factor;
+  const std::int64_t width = c.size("projector_hidden_size", 2560);
+  const bool bias = c.flag("projector_bias", true);
+  const std::string at = "model.multi_modal_projector.";
+  if (c.flag("projector_use_layernorm", true)) add_norm(spec, at + "layer_norm", merged, true);
+  add_linear(spec, at + "linear_1", width, merged, bias);
+  add_linear(spec, at + "linear_2", spec.stacks.back().hidden, width, bias);
+  return spec;
+}
+
+// Whisper's encoder, whose layers a model of text reads through `at`.
+std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at) {
+  audio.pass_over({"activation_function", "dropout", "attention_dropout", "activation_dropout",
+                   "encoder_layerdrop", "layerdrop", "scale_embedding", "hidden_act", "head_dim",
+                   "num_key_value_heads", "num_hidden_layers"});
+  const std::int64_t hidden = audio.size("d_model|hidden_size", 1280);
+  constexpr std::int64_t taps = 3;
+  const std::int64_t bins = audio.size("num_mel_bins", 128);
+  spec.apart.push_back({at + "conv1.weight", {hidden, bins, taps}});
+  spec.apart.push_back({at + "conv1.bias", {hidden}});
+  spec.apart.push_back({at + "conv2.weight", {hidden, hidden, taps}});
+  spec.apart.push_back({at + "conv2.bias", {hidden}});
+  spec.apart.push_back(
+      {at + "embed_positions.weight", {audio.size("max_source_positions", 1500), hidden}, true});
+  add_norm(spec, at + "layer_norm", hidden, true);
+  Stack stack = tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", 32),
+                      audio.size("encoder_attention_heads|num_attention_heads", 20),
+                      audio.size("encoder_ffn_dim|intermediate_size", 5120),
+                      {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
+  for (LayerKind& kind : stack.kinds) {
+    std::get<Attention>(kind.branches[0].body).k_bias = false;
+    std::get<Mlp>(kind.branches[1].body).name = "";
+  }
+  add_silent(spec, std::move(stack));
+  return hidden;
+}
+
+ModelSpec qwen2_audio(const Config& c) {
+  const Config text = nested(c, "text_config");
+  ModelSpec spec = inside(read_text(text, "qwen2"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  const std::int64_t hidden =
+      add_audio_tower(spec, nested(c, "audio_config"), "model.audio_tower.");
+  add_linear(spec, "model.multi_modal_projector.linear", spec.stacks.back().hidden, hidden, true);
+  spec.head.causal_loss = false;  // the class's own, of logits as they are
+  return spec;
+}
+
+// Frames that lie in a row of four are one token.
+ModelSpec voxtral(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config audio = nested(c, "audio_config");
+  c.pass_over({"projector_hidden_act", "hidden_size"});
+  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
+                          tied_anywhere(c, text, false));
+  add_audio_tower(spec, audio, "model.audio_tower.");
+  const std::int64_t out = spec.stacks.back().hidden;
+  const std::string at = "model.multi_modal_projector.";
+  add_linear(spec, at + "linear_1", out, audio.size("intermediate_size", 5120), false);
+  add_linear(spec, at + "linear_2", out, out, false);
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> recent_image_text_families() {
+  return {{"Glm4vForConditionalGeneration", "glm4v", glm4v},
+          {"Glm4vMoeForConditionalGeneration", "glm4v_moe", glm4v_moe},
+          {"Glm46VForConditionalGeneration", "glm46v", glm46v},
+          {"Qwen3_5ForConditionalGeneration", "qwen3_5", qwen3_5},
+          {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", qwen3_5_moe},
+          {"Idefics2ForConditionalGeneration", "idefics2", idefics2},
+          {"Lfm2VlForConditionalGeneration", "lfm2_vl", lfm2_vl},
+          {"Qwen2AudioForConditionalGeneration", "qwen2_audio", qwen2_audio},
+          {"VoxtralForConditionalGeneration", "voxtral", voxtral}};
+}
+
+}  // namespace shardsim::models
