@@ -19,7 +19,8 @@ std::string with_slashes(std::string name) {
   return name;
 }
 
-// What reads a parameter, the first that does but for look-ups, which go before.
+// What reads a parameter, the first that does but for look-ups, which go before; nothing where it
+// does not run and keeps its name.
 struct Use {
   const Op* op = nullptr;
   std::size_t operand = 0;
@@ -74,7 +75,7 @@ std::string leaf_name(const std::string& name, const Use& use, std::string_view 
                       std::string_view rms_scale) {
   const std::size_t dot = name.rfind('.');
   const std::string last = name.substr(dot + 1);
-  if (last == "bias") return with_slashes(name);
+  if (last == "bias" || use.op == nullptr) return with_slashes(name);
   std::string_view as;
   if (kind_of(*use.op) == OpKind::lookup) {
     as = weight == "kernel" ? "embedding" : weight;
