@@ -316,7 +316,14 @@ std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId p
   } else {
     viewed.dims = by_label(workload, all_labels(tensor.dims));
   }
-  for (const Dim& dim : viewed.dims) viewed.form.axes.push_back(axis(dim));
+  for (const Dim& dim : viewed.dims) {
+    std::optional<std::string> name = axis(dim);
+    // Heads of one group behind what lies between them and the groups (gated delta rule).
+    const auto& axes = viewed.form.axes;
+    const bool is_named =
+        name == "heads" && std::find(axes.begin(), axes.end(), name) != axes.end();
+    viewed.form.axes.push_back(is_named ? std::nullopt : std::move(name));
+  }
   return viewed;
 }
 
