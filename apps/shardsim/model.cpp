@@ -36,7 +36,7 @@ constexpr std::array model_flags{
     Flag{"batch", "batch", "N", "sequences or images of the step (1)"},
     Flag{"sequence", "sequence", "N",
          "tokens of each (4096, or as many as the model has positions for), or of the text beside "
-         "an image (77, Stable Diffusion 3: 333)"},
+         "an image (77, Stable Diffusion 3: 333, FLUX: 512)"},
     Flag{"image", "image", "N",
          "side of the images, in pixels or latents, of models that take any (the configuration's)"},
 };

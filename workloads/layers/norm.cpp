@@ -64,6 +64,7 @@ std::string_view name_of(NormKind kind) {
     case NormKind::rms_wide:
     case NormKind::rms_cast:
     case NormKind::rms_t5:
+    case NormKind::rms_fused:
       return "RMS norm";
     case NormKind::rms_offset:
       return "RMS norm of 1 + weight";
@@ -93,6 +94,9 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       return layer(e, norm, x, shape);
     case NormKind::layer_wide:
       return layer_wide(e, x, shape);
+    case NormKind::rms_fused:
+      e.parameter("weight", shape);
+      return fused(e, x, 1, /*learns=*/true);
     default:
       return rms(e, norm, x, shape);
   }

@@ -7,6 +7,7 @@
 //   rms_cast    the same, weight cast to fp32           4Th + 4T + 4Th + 4h    Nemotron-H
 //   rms_offset  (x32 / rms(x32)) * (1 + weight)         4Th + 4T + 4Th + 4h    Gemma
 //   rms_t5      weight * (x / rms(x32)).bf16            4Th + 2Th + 4T + 2Th
+//   rms_fused   torch's rms_norm                        2Th (x) + 4T
 //   rms_plain   no parameters, else as rms              4Th + 4T
 //   layer       torch's layer_norm                      2Th (x) + 8T
 //   layer_wide  mean and variance by hand               4Th + 4Th + 4T + 4Th + 4h    Cohere
@@ -30,6 +31,7 @@ enum class NormKind : std::uint8_t {
   rms_cast,
   rms_offset,
   rms_t5,
+  rms_fused,
   rms_plain,
   layer,
   layer_wide,

@@ -5,9 +5,7 @@
 namespace shardsim::models {
 namespace {
 
-// A CLIP text encoder's positions; Stable Diffusion 3 puts T5's 256 behind them.
-constexpr std::int64_t clip_tokens = 77;
-constexpr std::int64_t t5_tokens = 256;
+constexpr std::int64_t clip_tokens = 77;  // a CLIP text encoder's positions
 
 std::string of_level(const UNetLevel& level) {
   std::string text =
@@ -66,11 +64,14 @@ struct DescribeNetwork {
                        net.layers, net.heads, net.head_dim, 4 * net.heads * net.head_dim);
   }
   std::string operator()(const JointTransformer& net) const {
-    return fmt::format(
+    std::string text = fmt::format(
         "{} blocks: joint attention of image and text, {} heads of {}{}; MLPs of {}; all "
         "modulated; {} attend twice\n",
         net.layers, net.heads, net.head_dim, net.qk_norm ? ", queries and keys normed" : "",
         4 * net.heads * net.head_dim, net.dual.size());
+    if (net.single == 0) return text;
+    return text + fmt::format("{} blocks of one stream: attention and an MLP of the same rows\n",
+                              net.single);
   }
 };
 
@@ -93,7 +94,8 @@ std::int64_t coarsest(const Network& network) { return std::visit(Coarsest{}, ne
 
 std::int64_t usual_text(const Network& network) {
   if (std::holds_alternative<UNet>(network)) return clip_tokens;
-  return std::holds_alternative<JointTransformer>(network) ? clip_tokens + t5_tokens : 0;
+  const auto* joint = std::get_if<JointTransformer>(&network);
+  return joint == nullptr ? 0 : joint->text;
 }
 
 Value run(Eager& e, const Network& network, const ImageStep& step) {

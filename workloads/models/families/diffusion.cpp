@@ -244,13 +244,35 @@ ModelSpec sd3(const Config& c) {
   return of_network(net);
 }
 
+ModelSpec flux(const Config& c) {
+  JointTransformer net;
+  net.packed = net.qk_norm = true;
+  net.text = 512;  // FluxPipeline's max_sequence_length
+  net.in = c.size("in_channels", 64);
+  net.out = c.optional_size("out_channels", net.in).value_or(net.in);
+  net.layers = layers_of(c, 19);
+  net.single = c.size("num_single_layers", 38);
+  net.heads = c.size("num_attention_heads", 24);
+  net.head_dim = c.size("attention_head_dim", 128);
+  net.text_width = c.size("joint_attention_dim", 4096);
+  net.context_width = net.hidden();
+  net.pooled_width = c.size("pooled_projection_dim", 768);
+  net.guidance = c.flag("guidance_embeds", false);
+  if (c.size("patch_size", 1) != 1) c.fail("patch_size", "only 1 is supported: rows come packed");
+  std::int64_t turned = 0;
+  for (const std::int64_t dims : c.sizes("axes_dims_rope", {16, 56, 56})) turned += dims;
+  if (turned != net.head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
+  return of_network(net);
+}
+
 }  // namespace
 
 std::vector<Family> diffusion_families() {
   return {{"UNet2DConditionModel", "unet", unet},
           {"AutoencoderKL", "autoencoder_kl", autoencoder},
           {"DiTTransformer2DModel", "dit", dit},
-          {"SD3Transformer2DModel", "sd3", sd3}};
+          {"SD3Transformer2DModel", "sd3", sd3},
+          {"FluxTransformer2DModel", "flux", flux}};
 }
 
 }  // namespace shardsim::models

@@ -186,6 +186,7 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
     case NormKind::rms_cast:
     case NormKind::rms_offset:
     case NormKind::rms_t5:
+    case NormKind::rms_fused:
       break;
     case NormKind::rms_plain:
       has_weight = false;
