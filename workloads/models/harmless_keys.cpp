@@ -64,6 +64,7 @@ const std::vector<HarmlessKey> table = {
     {"forced_bos_token_id", token},
     {"forced_eos_token_id", token},
     {"use_cache", "a training step keeps no cache of keys and values"},
+    {"ignore_index", "labels that no loss counts"},
     {"output_past", "a training step keeps no cache of keys and values"},
     {"task_specific_params", generation},
     {"max_length", generation},

@@ -57,6 +57,7 @@ struct Branch {
 struct LayerKind {
   std::string name;
   std::vector<Branch> branches{};
+  bool silent = false;                  // there, but not run: what text alone passes by
   bool parallel = false;                // a branch without a norm of its own reads the first one's
   std::optional<SharedBlock> shared{};  // added to what the first branch reads
 

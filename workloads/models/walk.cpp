@@ -100,7 +100,10 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
     e.open_layer(stack.modules.empty() ? fmt::format("{}.{}", stack.prefix, i) : stack.modules[i],
                  kind.name);
-    x = run_layer(e, stack, kind, x, context);
+    if (kind.silent) e.mute(true);
+    const Value out = run_layer(e, stack, kind, x, context);
+    if (!kind.silent) x = out;
+    e.mute(stack.role == StackRole::silent);
     e.close_layer();
   }
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});

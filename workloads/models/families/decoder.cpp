@@ -8,14 +8,14 @@ namespace shardsim::models {
 
 Sizes read_sizes(const Config& c, const SizeDefaults& defaults) {
   Sizes n;
-  n.hidden = c.needed("hidden_size|n_embd|d_model", 4096);
+  n.hidden = c.needed("hidden_size|n_embd|d_model", defaults.hidden);
   constexpr std::string_view layers = "num_hidden_layers|n_layer|num_layers|n_layers";
   const bool listed = defaults.layers && !c.given(layers);
   n.layers = listed ? *defaults.layers : c.layers(layers, 32);
   n.heads = c.needed("num_attention_heads|n_head|num_heads|n_heads|attention_heads", 32);
   n.kv_heads = c.size("num_key_value_heads", defaults.kv_heads.value_or(n.heads));
-  n.vocab = c.needed("vocab_size", 32000);
-  if (defaults.has_width) n.width = c.needed(defaults.width_keys, 11008);
+  n.vocab = c.needed("vocab_size", defaults.vocab);
+  if (defaults.has_width) n.width = c.needed(defaults.width_keys, defaults.width);
   n.tied = c.flag("tie_word_embeddings", defaults.tied);
   n.activation = c.activation(defaults.activation_keys, defaults.activation);
   static_cast<void>(c.divided("num_attention_heads|n_head|num_heads", n.heads,

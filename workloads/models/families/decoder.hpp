@@ -29,6 +29,8 @@ struct SizeDefaults {
   std::string_view activation_keys = "hidden_act";
   std::string_view width_keys = "intermediate_size";
   bool has_width = true;
+  // Where a nested configuration leaves them out.
+  std::int64_t hidden = 4096, width = 11008, vocab = 32000;
   std::optional<std::int64_t> layers{};  // where a list of layers says how many
 };
 

@@ -18,7 +18,7 @@ ModelSpec llama(const Config& c) {
 
 // Its window, where it has one, is every layer's.
 ModelSpec mistral(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 8});
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .width = 14336});
   Attention attention = llama_attention(c, n);
   set_biases(attention, false, false);
   attention.window = c.count("sliding_window", 0);
@@ -49,7 +49,7 @@ ModelSpec windowed(const Sizes& n, const Attention& attention, const Mlp& mlp,
 }  // namespace
 
 ModelSpec qwen2(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 32});
+  const Sizes n = read_sizes(c, {.kv_heads = 32, .width = 22016, .vocab = 151936});
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, false);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
@@ -57,7 +57,7 @@ ModelSpec qwen2(const Config& c) {
 }
 
 ModelSpec qwen3(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 32, .head_dim = 128});
+  const Sizes n = read_sizes(c, {.kv_heads = 32, .head_dim = 128, .width = 22016, .vocab = 151936});
   Attention attention = llama_attention(c, n);
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
@@ -134,7 +134,7 @@ LayerKind cohere_layer(const Sizes& n, const std::string& name, const Attention&
 }
 
 ModelSpec cohere(const Config& c) {
-  Sizes n = read_sizes(c, {.tied = true});
+  Sizes n = read_sizes(c, {.tied = true, .hidden = 8192, .width = 22528, .vocab = 256000});
   n.norm = NormKind::layer_wide;
   Attention attention = llama_attention(c, n);
   if (c.flag("use_qk_norm", false)) {
@@ -153,7 +153,7 @@ ModelSpec cohere2(const Config& c) {
   c.pass_over({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
                "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
                "use_parallel_embedding"});
-  Sizes n = read_sizes(c, {.tied = true});
+  Sizes n = read_sizes(c, {.tied = true, .hidden = 8192, .width = 22528, .vocab = 256000});
   n.norm = NormKind::layer_wide;
   const std::int64_t period = c.size("sliding_window_pattern", 4);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {

@@ -115,8 +115,8 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
     if (!architecture.ends_with(suffix)) continue;
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
-    const bool has_both =
-        stem == "Gemma3" || stem == "Llama4" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+    const bool has_both = stem == "Gemma3" || stem == "Llama4" || stem == "Mllama" ||
+                          stem == "Qwen3_5" || stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;
@@ -177,6 +177,7 @@ ModelSpec alone(ModelSpec spec) {
     }
   }
   for (SharedTable& table : spec.shared) drop_prefix(table.name, prefix);
+  for (NamedParameter& one : spec.apart) drop_prefix(one.name, prefix);
   spec.head = {.kind = HeadKind::none};
   return spec;
 }

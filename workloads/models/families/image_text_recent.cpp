@@ -2,6 +2,8 @@
 // of text alone, as image_text.cpp has it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workloads/models/families/image_text.hpp"
 
 namespace shardsim::models {
@@ -18,7 +20,7 @@ void add_gated(ModelSpec& spec, const std::string& at, std::int64_t in, std::int
 ModelSpec glm_vision(const Config& c, std::string_view architecture) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  images.pass_over({"attention_dropout"});
+  images.pass_over({"attention_dropout", "hidden_dropout_prob"});
   ModelSpec spec = inside(read_as(text, architecture), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
   const std::int64_t hidden = images.size("hidden_size", 1536);
@@ -76,6 +78,107 @@ ModelSpec qwen3_5(const Config& c) {
 ModelSpec qwen3_5_moe(const Config& c) {
   return qwen3_vl_like(
       c, [](const Config& t) { return read_as(t, "Qwen3_5MoeForCausalLM"); }, 0);
+}
+
+// Llama 3.2 Vision's text: some layers attend to images alone, and text passes them by.
+ModelSpec mllama_text(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .width = 14336, .vocab = 128256});
+  constexpr std::int64_t of_images = 8;  // rows of the table beside the vocabulary's
+  std::vector<std::int64_t> crossing = c.integers("cross_attention_layers");
+  if (crossing.empty()) crossing = {3, 8, 13, 18, 23, 28, 33, 38};
+  c.pass_over({"dropout"});
+  const auto crosses = [&](std::int64_t i) {
+    return std::find(crossing.begin(), crossing.end(), i) != crossing.end();
+  };
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             Attention attention = llama_attention(c, n);
+                             if (!crosses(i))
+                               return llama_layer(n, "full", attention, llama_mlp(n));
+                             attention.name = "cross_attn";
+                             attention.q_norm = {n.norm, "q_norm"};
+                             attention.k_norm = {n.norm, "k_norm"};
+                             LayerKind layer = llama_layer(n, "images", attention, llama_mlp(n));
+                             layer.silent = true;
+                             return layer;
+                           }));
+  std::get<TokenEmbedding>(spec.stacks[0].input).vocab = n.vocab + of_images;
+  return spec;
+}
+
+// Of those layers, which the stack's names have to be known for.
+void add_gates(ModelSpec& spec) {
+  const Stack& stack = spec.stacks.back();
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    if (!stack.kinds[static_cast<std::size_t>(stack.order[i])].silent) continue;
+    for (const char* gate : {"cross_attn_attn_gate", "cross_attn_mlp_gate"}) {
+      spec.apart.push_back({fmt::format("{}.{}.{}", stack.prefix, i, gate), {1}});
+    }
+  }
+}
+
+ModelSpec mllama_causal(const Config& c) {
+  ModelSpec spec = mllama_text(c);
+  add_gates(spec);
+  return spec;
+}
+
+// Tiles of an image, their places among up to four, layers of each tile and of all together.
+void add_tiled_tower(ModelSpec& spec, const Config& images, const std::string& at) {
+  const std::int64_t hidden = images.size("hidden_size", 1280);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::int64_t side = images.size("image_size", 448) / patch;
+  const std::int64_t tiles = images.size("max_num_tiles", 4);
+  const auto ratios = images.json().find("supported_aspect_ratios");
+  constexpr std::int64_t usual_ratios = 8;  // and one for none
+  const std::int64_t shapes =
+      1 + (ratios ? static_cast<std::int64_t>(ratios->elements().size()) : usual_ratios);
+  images.pass_over({"supported_aspect_ratios", "intermediate_layers_indices"});
+  const auto add_one = [&](const std::string& name) { spec.apart.push_back({at + name, {1}}); };
+  const auto add_table = [&](const std::string& name, std::int64_t width) {
+    spec.apart.push_back({at + name + ".weight", {shapes, width}, true});
+  };
+  spec.apart.push_back({at + "class_embedding", {hidden}});
+  spec.apart.push_back(
+      {at + "patch_embedding.weight", {hidden, images.size("num_channels", 3), patch, patch}});
+  const std::int64_t rows = side * side + 1;
+  add_one("gated_positional_embedding.gate");
+  spec.apart.push_back({at + "gated_positional_embedding.embedding", {rows, hidden}});
+  add_table("gated_positional_embedding.tile_embedding", tiles * rows * hidden);
+  for (const char* place : {"pre_tile_positional_embedding", "post_tile_positional_embedding"}) {
+    add_one(std::string(place) + ".gate");
+    add_table(std::string(place) + ".embedding", tiles * hidden);
+  }
+  add_norm(spec, at + "layernorm_pre", hidden, true);
+  add_norm(spec, at + "layernorm_post", hidden, true);
+  const std::int64_t heads = images.size("attention_heads", 16);
+  const std::int64_t width = images.size("intermediate_size", 5120);
+  const auto add_layers = [&](const std::string& name, std::int64_t layers) {
+    Stack stack =
+        tower(at + name, hidden, layers, heads, width,
+              {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .out = "o_proj"});
+    for (LayerKind& kind : stack.kinds) {
+      set_biases(std::get<Attention>(kind.branches[0].body), false, false);
+    }
+    add_silent(spec, std::move(stack));
+  };
+  const std::int64_t both = images.layers("num_global_layers", 8);
+  for (std::int64_t i = 0; i < both; ++i) {
+    add_one(fmt::format("global_transformer.layers.{}.gate_attn", i));
+    add_one(fmt::format("global_transformer.layers.{}.gate_ffn", i));
+  }
+  add_layers("transformer.layers", images.layers("num_hidden_layers", 32));
+  add_layers("global_transformer.layers", both);
+}
+
+ModelSpec mllama(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec = inside(mllama_text(text), "model.language_model.", "lm_head", false);
+  add_gates(spec);
+  add_linear(spec, "model.multi_modal_projector", spec.stacks.back().hidden,
+             images.size("vision_output_dim", 7680), true);
+  add_tiled_tower(spec, images, "model.vision_model.");
+  return spec;
 }
 
 // Learned rows that read what the tower left, layer by layer.
@@ -200,6 +303,8 @@ std::vector<Family> recent_image_text_families() {
           {"Glm46VForConditionalGeneration", "glm46v", glm46v},
           {"Qwen3_5ForConditionalGeneration", "qwen3_5", qwen3_5},
           {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", qwen3_5_moe},
+          {"MllamaForConditionalGeneration", "mllama", mllama},
+          {"MllamaForCausalLM", "mllama_text_model", mllama_causal},
           {"Idefics2ForConditionalGeneration", "idefics2", idefics2},
           {"Lfm2VlForConditionalGeneration", "lfm2_vl", lfm2_vl},
           {"Qwen2AudioForConditionalGeneration", "qwen2_audio", qwen2_audio},

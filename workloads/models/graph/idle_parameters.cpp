@@ -1,4 +1,6 @@
 // Parameters of what a step does not run.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -23,7 +25,12 @@ void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
 }  // namespace
 
 void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running) {
-  const bool has_any = !c.spec.apart.empty() || running.size() < c.spec.stacks.size() ||
+  const auto has_silent = [](const Stack* stack) {
+    return std::any_of(stack->kinds.begin(), stack->kinds.end(),
+                       [](const LayerKind& kind) { return kind.silent; });
+  };
+  const bool has_any = std::any_of(running.begin(), running.end(), has_silent) ||
+                       !c.spec.apart.empty() || running.size() < c.spec.stacks.size() ||
                        std::any_of(running.begin(), running.end(), [](const Stack* stack) {
                          const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
                          return patches != nullptr && !patches->mask_token.empty();
@@ -35,6 +42,10 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
   std::set<std::string> silent;
   for (const Stack& stack : c.spec.stacks) {
     if (stack.role == StackRole::silent) silent.insert(stack.prefix + ".");
+    for (std::size_t i = 0; i < stack.order.size(); ++i) {
+      if (!stack.kinds[static_cast<std::size_t>(stack.order[i])].silent) continue;
+      silent.insert(fmt::format("{}.{}.", stack.prefix, i));
+    }
   }
   for (const NamedParameter& one : c.spec.apart) silent.insert(one.name);
   for (const Stack* stack : running) {

@@ -77,7 +77,9 @@ class ModelGraph {
         continue;
       }
       if (c_.ended.empty()) {
-        for (std::size_t k = 0; k < stack.kinds.size(); ++k) layers(stack, k, layers_of(stack, k));
+        for (std::size_t k = 0; k < stack.kinds.size(); ++k) {
+          if (!stack.kinds[k].silent) layers(stack, k, layers_of(stack, k));
+        }
         continue;
       }
       // The last layer hands on less than the others: a kind of its own.
@@ -220,6 +222,7 @@ class ModelGraph {
 
   static std::vector<std::int32_t> layers_of(const Stack& stack, std::size_t kind) {
     std::vector<std::int32_t> numbers;
+    if (stack.kinds[kind].silent) return {};
     for (std::size_t i = 0; i < stack.order.size(); ++i) {
       if (stack.order[i] == static_cast<int>(kind)) {
         numbers.push_back(static_cast<std::int32_t>(i));
