@@ -39,7 +39,7 @@ TEST_CASE("An architecture that is not known is an error that names the nearest"
   CHECK(
       error_of(with(shipped("gpt2"), "architectures", {"LlamaForCasualLM"})) ==
       "m.json: /architectures/0: unknown architecture \"LlamaForCasualLM\"; the nearest known "
-      "are LlamaForCausalLM, Llama4ForCausalLM, GemmaForCausalLM (shardsim model list shows all). "
+      "are LlamaForCausalLM, Llama4ForCausalLM, MllamaForCausalLM (shardsim model list shows all). "
       "A step of any model can be read as a StableHLO program: shardsim import stablehlo");
   CHECK(error_of(Json::object()) ==
         "m.json: says neither \"architectures\" nor \"model_type\": not a model's description");

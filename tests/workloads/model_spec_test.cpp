@@ -1,5 +1,7 @@
 // Descriptions of models: kinds and order of layers, figures derived by hand, patterns of names.
 #include <catch2/catch.hpp>
+#include <map>
+#include <string>
 
 #include "base/json.hpp"
 #include "workloads/models/families/families.hpp"
@@ -98,4 +100,45 @@ TEST_CASE("Numbers that are no product of sets are several patterns") {
   REQUIRE(patterns.size() == 2);
   CHECK(patterns[0].text() == "b.{0}.{0-1}");
   CHECK(patterns[1].text() == "b.{1}.{0}");
+}
+
+TEST_CASE("Layers alone have the names and shapes that they have under a head") {
+  const auto named = [](const ModelSpec& spec) {
+    std::map<std::string, Shape> shapes;
+    for (const Parameter& p : count(spec, {.batch = 1, .sequence = 8}, {}).parameters) {
+      shapes[p.name] = p.shape;
+    }
+    return shapes;
+  };
+  std::string text = small_llama;
+  std::map<std::string, Shape> expected;
+  for (const auto& [name, shape] : named(read(text.c_str()))) {
+    if (name.starts_with("model.")) expected[name.substr(6)] = shape;
+  }
+  const std::string_view causal = "LlamaForCausalLM";
+  text.replace(text.find(causal), causal.size(), "LlamaModel");
+  CHECK(named(read(text.c_str())) == expected);
+
+  text.replace(text.find("LlamaModel"), 10, "LlamaForSequenceClassification");
+  const std::map<std::string, Shape> scored = named(read(text.c_str()));
+  CHECK(scored.at("score.weight") == Shape{2, 64});  // two classes where the file names none
+  CHECK(scored.size() == expected.size() + 1);
+}
+
+TEST_CASE("Text passes by the layers that attend to images alone") {
+  const auto counts = [](const char* layers) {
+    const std::string text = std::string(R"({"architectures": ["MllamaForCausalLM"],
+      "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "intermediate_size": 96, "vocab_size": 100, )") +
+                             layers + "}";
+    return count(read(text.c_str()), {.batch = 1, .sequence = 8}, {});
+  };
+  const ModelCounts two = counts(R"("num_hidden_layers": 2, "cross_attention_layers": [7])");
+  const ModelCounts three = counts(R"("num_hidden_layers": 3, "cross_attention_layers": [1])");
+  CHECK(three.forward_flops == two.forward_flops);
+  CHECK(three.saved_bytes == two.saved_bytes);
+  // q and o, k and v of half as many heads, the MLP, two norms of the stream and two of heads of
+  // 16, two gates.
+  CHECK(three.total_parameters - two.total_parameters ==
+        2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96 + 2 * 64 + 2 * 16 + 2);
 }

@@ -136,3 +136,21 @@ TEST_CASE("Layers that share a block hold it once, each with an adapter of its o
       "model.layers.3.shared_transformer.self_attn.q_proj.weight"};
   CHECK(std::find(n.tied.begin(), n.tied.end(), shared) != n.tied.end());
 }
+
+TEST_CASE("FLUX's blocks of one stream put attention and MLP through one product") {
+  const ModelSpec spec = read_network(R"({"_class_name": "FluxTransformer2DModel", "num_layers": 1,
+    "num_single_layers": 1, "num_attention_heads": 2, "attention_head_dim": 8, "in_channels": 4,
+    "joint_attention_dim": 6, "pooled_projection_dim": 5, "axes_dims_rope": [2, 2, 4]})");
+  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
+  const std::int64_t h = 16, mlp = linear(h, 4 * h) + linear(4 * h, h);
+  const std::int64_t ends = linear(4, h) + linear(6, h) + linear(256, h) + linear(5, h) +
+                            2 * linear(h, h) + linear(h, 2 * h) + linear(h, 4);
+  const std::int64_t joint = 2 * linear(h, 6 * h) + 8 * linear(h, h) + 4 * 8 + 2 * mlp;
+  const std::int64_t single =
+      linear(h, 3 * h) + 3 * linear(h, h) + 2 * 8 + linear(h, 4 * h) + linear(h + 4 * h, h);
+  const ModelCounts n = count(spec, {.batch = 1, .sequence = 7, .image = 8}, {});
+  CHECK(n.total_parameters == ends + joint + single);
+  CHECK(n.forward.at("_scaled_dot_product_flash_attention") == 2 * 4 * 2 * (16 + 7) * (16 + 7) * 8);
+  CHECK(error_of(R"({"_class_name": "FluxTransformer2DModel", "attention_head_dim": 64})") ==
+        "config.json: axes_dims_rope: does not add up to attention_head_dim");
+}

@@ -141,6 +141,7 @@ ModelSpec roberta_prelayernorm_masked(const Config& c) {
 ModelSpec xlm_roberta_xl_masked(const Config& c) {
   ModelSpec spec = bert_like(c, "roberta.", /*roberta=*/true);
   norm_before(spec, "attention.self_attn_layer_norm", "LayerNorm", "roberta.encoder.LayerNorm");
+  spec.stacks[0].kinds[0].branches[1].dropout = 0;  // the class has one behind attention alone
   auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
   input.norm = {};
   input.type_rows = c.size("type_vocab_size", 1);
