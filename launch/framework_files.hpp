@@ -52,6 +52,7 @@ struct FrameworkFile {
 [[nodiscard]] const std::vector<HarmlessKeys>& megatron_harmless_keys();
 [[nodiscard]] const std::vector<RefusedKey>& megatron_refused_keys();
 [[nodiscard]] const std::vector<HarmlessKeys>& maxtext_harmless_keys();
+[[nodiscard]] const std::vector<HarmlessKeys>& maxtext_newer_harmless_keys();
 [[nodiscard]] const HarmlessKeys& maxtext_image_keys();
 [[nodiscard]] const std::vector<RefusedKey>& maxtext_refused_keys();
 

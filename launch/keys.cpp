@@ -16,6 +16,7 @@ namespace {
 Json parsed(std::string_view json) { return Json::parse(json); }
 
 bool covers(std::string_view name, std::string_view key) {
+  if (name.ends_with("_*")) return key.starts_with(name.substr(0, name.size() - 1));
   if (!name.ends_with(".*")) return name == key;
   const std::string_view section = name.substr(0, name.size() - 2);
   return key == section || (key.starts_with(section) && key[section.size()] == '.');
@@ -170,7 +171,7 @@ std::string_view name_of(KeyEffect effect) {
 
 SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
                      const std::vector<std::string>& leave_out, const Place& whole,
-                     bool lists_refused) {
+                     bool lists_refused, bool has_model) {
   SortedKeys sorted{.facts = Facts(whole), .uses = {}};
   std::set<std::string> left;
   for (const Entry& entry : entries) {
@@ -182,6 +183,10 @@ SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
     } else if (const RefusedKey* refused = find_refused(table, entry.key)) {
       if (asks_for_nothing(entry, *refused)) {
         sorted.uses.push_back({entry, KeyEffect::harmless, "asks for nothing with this value"});
+        continue;
+      }
+      if (has_model && refused->of_model) {
+        sorted.uses.push_back({entry, KeyEffect::harmless, "of the model, which is given"});
         continue;
       }
       if (!lists_refused) {
@@ -209,6 +214,17 @@ SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
     sorted.facts.set(key.fact, parsed(key.otherwise));
   }
   return sorted;
+}
+
+void set_defaults(std::string_view object, const KeyTable& table, bool over_given, Facts& facts) {
+  const Json keys = parsed(object);
+  for (const auto& [name, value] : keys.items()) {
+    const Key* key = find_used(table, name);
+    if (key == nullptr) throw InputError(facts.whole(), "no such key: " + name);
+    if (!over_given && facts.given(key->fact)) continue;
+    const Entry entry{name, name, OwnedJson(value), facts.whole()};
+    facts.set(key->fact, read_value(entry, *key), facts.whole(), /*given=*/false);
+  }
 }
 
 std::vector<WrittenKey> keys_of_facts(const Facts& facts, const KeyTable& table) {

@@ -45,6 +45,7 @@ struct RefusedKey {
   std::string_view name;
   std::string_view harmless;  // JSON, a list: values that ask for nothing
   std::string_view why;
+  bool of_model = false;  // asks for nothing where the model is given beside the file
 };
 
 struct KeyTable {
@@ -71,7 +72,11 @@ struct SortedKeys {
 // there. Throws InputError for unknown keys and values; for refused keys unless `lists_refused`.
 [[nodiscard]] SortedKeys sort_keys(const std::vector<Entry>& entries, const KeyTable& table,
                                    const std::vector<std::string>& leave_out, const Place& whole,
-                                   bool lists_refused);
+                                   bool lists_refused, bool has_model = false);
+
+// What an object of keys of the table says, as if it were the framework's default: of facts that
+// are given only where `over_given`.
+void set_defaults(std::string_view object, const KeyTable& table, bool over_given, Facts& facts);
 
 struct WrittenKey {
   std::string key;

@@ -60,7 +60,8 @@ Imported import_launch(std::string_view name, const std::string& text, const std
     leave_out.push_back(key_in_file(framework, key));
   }
   SortedKeys sorted =
-      sort_keys(read.entries, framework.keys, leave_out, {file, ""}, options.lists_refused);
+      sort_keys(read.entries, framework.keys, leave_out, {file, ""}, options.lists_refused,
+                /*has_model=*/!options.model.is_null());
   Imported imported;
   imported.framework = framework.name;
   imported.file = file;

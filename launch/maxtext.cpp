@@ -146,6 +146,16 @@ void read_types(const Facts& facts, Json& workload) {
                                                 : Json("bf16");
 }
 
+// MaxText's names of tensors match nothing where the model has no such layer.
+bool has_tensor(const Json& model, std::string_view name) {
+  const bool routed = has_experts(model);
+  if (name.starts_with("moe_")) return routed;
+  if (!name.starts_with("mlp") || !routed) return true;
+  const Json config = *load_model_config(JsonReader(model, {"maxtext", "/model"}), "").json;
+  return config.value("first_k_dense_replace", 0) > 0 ||
+         config.value("interleave_moe_layer_step", 1) > 1;
+}
+
 void read_policy(const Facts& facts, Json& workload) {
   const std::string policy = facts.text("arg.policy");
   if (policy == "full" || policy == "none") {
@@ -163,6 +173,7 @@ void read_policy(const Facts& facts, Json& workload) {
     if (where != "remat" && where != "device" && where != "offload") {
       facts.fail(name, fmt::format("expected remat, device or offload, not \"{}\"", where));
     }
+    if (where == "remat" || !has_tensor(workload["model"], tensor)) continue;
     if (where == "device" && tensor != "decoder_layer_input") save.push_back(tensor);
     if (where == "offload") offload.push_back(tensor);
   }

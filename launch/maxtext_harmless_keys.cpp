@@ -10,7 +10,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
      {"base_config",
       "run_name",
       "base_output_directory",
-      "override_model_config",
       "debug.*",
       "metrics_file",
       "gcs_metrics",
@@ -219,7 +218,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "normalize_embedding_logits",
       "constant_bound_config",
       "matmul_precision",
-      "temperature_tuning",
       "float32_weight_sum",
       "cast_logits_to_fp32",
       "logits_dot_in_fp32",
@@ -288,7 +286,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "shard_mode",
       "scan_layers",
       "param_scan_axis",
-      "inhomogeneous_layer_cycle_interval",
       "scan_pipeline_iterations",
       "scan_layers_per_stage",
       "set_remat_policy_on_pipeline_iterations",
@@ -355,12 +352,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "prefix_caching_dram_byte",
       "moba_chunk_size",
       "moba_topk",
-      "index_head_dim",
-      "index_n_heads",
-      "index_topk",
-      "chunk_attn_window_size",
-      "nope_layer_interval",
-      "interleave_moe_layer_step",
       "freeze_vision_encoder_params",
       "image_path",
       "dtype_mm",
@@ -369,11 +360,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "vllm_hf_config_path",
       "vllm_additional_config.*",
       "vllm_additional_config",
-      "gdn_conv_kernel_dim",
-      "gdn_key_head_dim",
-      "gdn_value_head_dim",
-      "gdn_num_key_heads",
-      "gdn_num_value_heads",
       "gdn_chunk_size",
       "use_qk_norm_in_gdn",
       "sinkhorn_iterations",
@@ -390,6 +376,8 @@ const std::vector<HarmlessKeys> harmless_keys = {
 const std::vector<HarmlessKeys>& maxtext_harmless_keys() {
   static const std::vector<HarmlessKeys> all = [] {
     std::vector<HarmlessKeys> keys = maxtext::harmless_keys;
+    const std::vector<HarmlessKeys>& newer = maxtext_newer_harmless_keys();
+    keys.insert(keys.end(), newer.begin(), newer.end());
     keys.push_back(maxtext_image_keys());
     return keys;
   }();

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "launch/framework_files.hpp"
+#include "launch/maxtext_blocks.hpp"
 #include "launch/model_families.hpp"
 
 namespace shardsim {
@@ -33,8 +35,7 @@ constexpr NamedModel named_models[] = {{"llama2-7b", "llama-2-7b"},
                                        {"deepseek3-671b", "deepseek-v3"},
                                        {"kimi-k2-1t", "kimi-k2"}};
 
-// Facts of a decoder block beside its sizes; those that are not here have a config.json of their
-// own.
+// Facts of a decoder block beside its sizes; of the others see maxtext_blocks.hpp.
 struct Block {
   std::string_view name;
   std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
@@ -60,78 +61,6 @@ const std::vector<Block>& blocks() {
   return all;
 }
 
-// Decoder blocks whose config.json has the sizes under their usual names, and what else they are.
-struct OwnBlock {
-  std::string_view name, model_type, architecture;
-  std::string_view activations;  // JSON: as mlp_activations has to say it
-  std::int64_t layers = 1;       // of config.json in one of MaxText's
-  bool has_window = false, has_post_norms = false, has_sinks = false, routed = false;
-  std::vector<std::pair<std::string_view, std::string_view>> constants = {};  // key, JSON
-};
-const std::vector<OwnBlock>& own_blocks() {
-  static const std::vector<OwnBlock> all = {
-      {"gemma", "gemma", "GemmaForCausalLM", R"(["gelu", "linear"])"},
-      {.name = "gemma2",
-       .model_type = "gemma2",
-       .architecture = "Gemma2ForCausalLM",
-       .activations = R"(["gelu", "linear"])",
-       .layers = 2,  // one with a window and one without
-       .has_window = true,
-       .has_post_norms = true,
-       .constants = {{"final_logit_softcapping", "30.0"}, {"attn_logit_softcapping", "50.0"}}},
-      {.name = "gemma3",
-       .model_type = "gemma3_text",
-       .architecture = "Gemma3ForCausalLM",
-       .activations = R"(["gelu", "linear"])",
-       .has_window = true,
-       .has_post_norms = true},
-      {.name = "gpt_oss",
-       .model_type = "gpt_oss",
-       .architecture = "GptOssForCausalLM",
-       .activations = R"(["sigmoid", "linear"])",
-       .has_window = true,
-       .has_sinks = true,
-       .routed = true},
-      {.name = "olmo3",
-       .model_type = "olmo3",
-       .architecture = "Olmo3ForCausalLM",
-       .activations = R"(["silu", "linear"])",
-       .has_window = true}};
-  return all;
-}
-
-void require(const Facts& facts, std::string_view fact, const Json& expected,
-             const OwnBlock& block) {
-  if (facts.at(fact) == expected) return;
-  facts.fail(fact, fmt::format("decoder block \"{}\" has {} there; name the model's config.json "
-                               "with --model",
-                               block.name, expected.dump()));
-}
-
-Json config_of(const OwnBlock& block, Facts& facts) {
-  require(facts, "arg.activations", Json::parse(block.activations), block);
-  require(facts, "arg.post_norms", block.has_post_norms, block);
-  require(facts, "arg.sink", block.has_sinks, block);
-  require(facts, "arg.mlp_bias", block.has_sinks, block);
-  Json config = {{"architectures", {block.architecture}},
-                 {"model_type", block.model_type},
-                 {"hidden_size", facts.integer("arg.hidden")},
-                 {"num_hidden_layers", block.layers * facts.integer("arg.layers")},
-                 {"num_attention_heads", facts.integer("arg.heads")},
-                 {"num_key_value_heads", facts.integer("arg.kv_heads")},
-                 {"head_dim", facts.integer("arg.head_dim")},
-                 {"intermediate_size", facts.integer("arg.width")},
-                 {"vocab_size", facts.integer("model.vocab")},
-                 {"tie_word_embeddings", facts.flag("model.tied")}};
-  if (block.has_window) config["sliding_window"] = facts.integer("arg.window");
-  if (block.routed) {
-    config["num_local_experts"] = facts.integer("arg.experts");
-    config["num_experts_per_tok"] = facts.integer("arg.top_k");
-  }
-  for (const auto& [key, json] : block.constants) config[std::string(key)] = Json::parse(json);
-  return config;
-}
-
 void find_sizes(Facts& facts) {
   const std::int64_t scale = facts.integer("arg.scale");
   // pyconfig.py: the scale, a power of two, in parts of layers (2^(k/3)), width and heads.
@@ -150,18 +79,15 @@ void find_sizes(Facts& facts) {
 
 Json model_of_sizes(Facts& facts) {
   const std::string name = facts.text("arg.block");
-  const auto own = std::find_if(own_blocks().begin(), own_blocks().end(),
-                                [&](const OwnBlock& one) { return one.name == name; });
-  if (own != own_blocks().end()) {
+  if (is_maxtext_block(name)) {
     find_sizes(facts);
-    return config_of(*own, facts);
+    return config_of_maxtext_block(facts);
   }
   const auto block = std::find_if(blocks().begin(), blocks().end(),
                                   [&](const Block& one) { return one.name == name; });
   if (block == blocks().end()) {
-    std::vector<std::string_view> known;
-    for (const Block& one : blocks()) known.push_back(one.name);
-    for (const OwnBlock& one : own_blocks()) known.push_back(one.name);
+    std::vector<std::string> known = maxtext_block_names();
+    for (const Block& one : blocks()) known.emplace_back(one.name);
     facts.fail("arg.block", fmt::format("decoder block \"{}\" is not made of its sizes here, {} "
                                         "are; name the model's config.json with --model",
                                         name, fmt::join(known, ", ")));
@@ -175,6 +101,9 @@ Json model_of_sizes(Facts& facts) {
   }
   for (const char* fact : {"arg.post_norms", "arg.sink", "arg.mlp_bias"}) {
     if (facts.flag(fact)) facts.fail(fact, "name the model's config.json with --model");
+  }
+  if (facts.number("arg.rotary_fraction") != 1) {
+    facts.fail("arg.rotary_fraction", "name the model's config.json with --model");
   }
   const std::int64_t positions = facts.integer("arg.positions", -1);
   if (block->gated && positions != -1) {
@@ -194,6 +123,11 @@ Json model_of_sizes(Facts& facts) {
     }
     if (facts.is("arg.scores", "sigmoid")) facts.set("model.scores", "sigmoid");
     facts.set("model.dense_layers", facts.integer("arg.dense_layers", 0));
+    if (facts.flag("arg.uses_index")) {
+      for (const char* size : {"index_heads", "index_dim", "index_top"}) {
+        facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
+      }
+    }
   }
   if (block->routed) {
     facts.set("model.experts", facts.integer("arg.experts"));
@@ -215,15 +149,20 @@ Json model_of_sizes(Facts& facts) {
 Json maxtext_model(Facts& facts) {
   const std::string name = facts.text("arg.model");
   if (name == "default") return maxtext::model_of_sizes(facts);
+  const bool overrides = facts.flag("arg.overrides_model");
   std::vector<std::string> known;
   for (const maxtext::NamedModel& model : maxtext::named_models) {
-    if (model.name == name) return model.model;
+    if (model.name == name && !overrides) return model.model;
+  }
+  for (const MaxtextModel& model : maxtext_named_models()) {
+    if (model.name == name) {
+      set_defaults(model.keys, maxtext_keys(), /*over_given=*/!overrides, facts);
+      return maxtext::model_of_sizes(facts);
+    }
     known.emplace_back(model.name);
   }
   facts.fail("arg.model",
-             fmt::format("model \"{}\" is not shipped here, {} are; name its config.json with "
-                         "--model",
-                         name, fmt::join(known, ", ")),
+             fmt::format("model \"{}\" is not known here; name its config.json with --model", name),
              closest(name, known));
 }
 
@@ -235,19 +174,30 @@ void add_maxtext_model_facts(const Json& model, const Json& config, const Place&
       return;
     }
   }
+  if (has_maxtext_block(config)) {
+    add_maxtext_block_facts(config, place, facts);
+    return;
+  }
   Facts found(facts.whole());
   add_model_facts(config, place, found);
   const std::string type = config.value("model_type", "");
   const std::pair<std::string_view, std::string_view> types[] = {
-      {"llama", "llama2"},        {"mistral", "mistral"},     {"qwen3", "qwen3"},
-      {"mixtral", "mixtral"},     {"qwen3_moe", "qwen3_moe"}, {"deepseek_v2", "deepseek"},
-      {"deepseek_v3", "deepseek"}};
+      {"llama", "llama2"},         {"mistral", "mistral"},
+      {"qwen3", "qwen3"},          {"mixtral", "mixtral"},
+      {"qwen3_moe", "qwen3_moe"},  {"deepseek_v2", "deepseek"},
+      {"deepseek_v3", "deepseek"}, {"deepseek_v32", "deepseek"},
+      {"qwen2", "qwen2"},          {"gpt2", "gpt3"}};
   const auto row = std::find_if(std::begin(types), std::end(types),
                                 [&](const auto& one) { return one.first == type; });
   if (row == std::end(types)) {
     throw InputError(place, fmt::format("MaxText has no decoder block for \"{}\" here", type));
   }
   facts.set("arg.block", row->second);
+  if (row->second == "gpt3") {
+    facts.set("arg.activations", Json::array({"gelu"}));
+    facts.set("arg.positions", found.at("model.positions_limit"));
+    if (!found.has("model.width")) found.set("model.width", 4 * found.integer("model.hidden"));
+  }
   const std::pair<const char*, const char*> sizes[] = {{"model.hidden", "arg.hidden"},
                                                        {"model.heads", "arg.heads"},
                                                        {"model.width", "arg.width"},
@@ -262,7 +212,10 @@ void add_maxtext_model_facts(const Json& model, const Json& config, const Place&
                                                        {"model.kv_rank", "arg.kv_rank"},
                                                        {"model.nope_dim", "arg.nope_dim"},
                                                        {"model.rope_dim", "arg.rope_dim"},
-                                                       {"model.value_dim", "arg.value_dim"}};
+                                                       {"model.value_dim", "arg.value_dim"},
+                                                       {"model.index_heads", "arg.index_heads"},
+                                                       {"model.index_dim", "arg.index_dim"},
+                                                       {"model.index_top", "arg.index_top"}};
   for (const auto& [ours, theirs] : sizes) {
     if (found.has(ours)) facts.set(theirs, found.at(ours));
   }
@@ -276,6 +229,7 @@ void add_maxtext_model_facts(const Json& model, const Json& config, const Place&
     const std::int64_t width = found.integer_or("model.expert_width", 1);
     facts.set("arg.shared_experts", found.integer_or("model.shared_width", 0) / width);
     facts.set("arg.scores", found.is("model.scores", "sigmoid") ? "sigmoid" : "");
+    facts.set("arg.uses_index", found.has("model.index_heads"));
   }
   if (found.has("model.window")) {
     facts.set("arg.attention_type", "local_sliding");

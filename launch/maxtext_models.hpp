@@ -1,9 +1,19 @@
 // MaxText's models: by model_name, or by the sizes that its decoder blocks have.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "launch/facts.hpp"
 
 namespace shardsim {
+
+// configs/models of MaxText: what each has otherwise than base.yml.
+struct MaxtextModel {
+  std::string_view name;
+  std::string_view keys;  // JSON, an object
+};
+[[nodiscard]] const std::vector<MaxtextModel>& maxtext_named_models();
 
 // As an experiment has a model. Throws InputError at the key for a name or a block that is not
 // known. Of sizes they are "model." facts afterwards, too.

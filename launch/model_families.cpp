@@ -177,6 +177,13 @@ std::vector<FamilyRow> mixtures() {
            "DeepseekV3ForCausalLM",
            {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}},
            deepseek,
+           {{"hidden_act", R"("silu")"}}},
+          {"deepseek_v32",
+           "DeepseekV32ForCausalLM",
+           {{"model.latent", "true"}, {"model.scores", R"("sigmoid")"}},
+           joined(deepseek, {{"index_n_heads", "model.index_heads"},
+                             {"index_head_dim", "model.index_dim"},
+                             {"index_topk", "model.index_top"}}),
            {{"hidden_act", R"("silu")"}}}};
 }
 

@@ -55,7 +55,9 @@ const std::map<std::string, std::string> refused = {
     {"hf_zero3.json", "on the host or on NVMe"},
     {"megatron_zero3.json", "did you mean"},                    // "persitence"
     {"llama4_17bx128e.toml", "as many microbatches as ranks"},  // "still under development"
-    {"zero3_leaf_qwen3_5.json", "gathered whole"}};
+    {"zero3_leaf_qwen3_5.json", "gathered whole"},
+    {"gemma4-26b.yml", "name the model's config.json with --model"},
+    {"qwen3-vl-4b.yml", "name the model's config.json with --model"}};
 
 std::vector<fs::path> files_of(const std::string& framework) {
   std::vector<fs::path> files;

@@ -178,9 +178,28 @@ TEST_CASE("MaxText's YAML") {
   CHECK(made["workload"]["batch"] == 16);
   CHECK(made["workload"]["sequence"] == 2048);
   CHECK(made["workload"]["rematerialization"] == Json{{"policy", "minimal"}});
-  CHECK_THROWS_WITH(import_launch("maxtext", "model_name: llama2-8b\n", "a.yml", options),
-                    Catch::StartsWith("a.yml: line 1: model_name: model \"llama2-8b\" is not "
-                                      "shipped here"));
+  CHECK_THROWS_WITH(
+      import_launch("maxtext", "model_name: llama2-8b\n", "a.yml", options),
+      Catch::StartsWith(
+          "a.yml: line 1: model_name: model \"llama2-8b\" is not "
+          "known here; name its config.json with --model, did you mean \"llama2-7b\"?"));
+  // What is not simulated of a model asks for nothing where another is named.
+  const std::string images = "model_name: default\nuse_multimodal: true\n";
+  CHECK_THROWS_WITH(import_launch("maxtext", images, "a.yml", options),
+                    "a.yml: line 2: use_multimodal: name the model's config.json with --model; "
+                    "--leave-out use_multimodal imports the rest");
+  LaunchOptions named = options;
+  *named.model = "qwen3-1.7b";
+  const Imported imported = import_launch("maxtext", images, "a.yml", named);
+  CHECK((*imported.experiment)["workload"]["model"] == "qwen3-1.7b");
+  // Sizes beside a name stand only where the file says so.
+  const std::string sizes = "model_name: llama2-13b\nbase_num_decoder_layers: 4\n";
+  const auto layers = [&](const std::string& text) {
+    const Imported one = import_launch("maxtext", text, "a.yml", options);
+    return (*one.experiment)["workload"]["model"]["num_hidden_layers"].get<int>();
+  };
+  CHECK(layers(sizes) == 40);
+  CHECK(layers(sizes + "override_model_config: true\n") == 4);
   CHECK_THROWS_WITH(import_launch("maxtext", "a: [1, 2\nb: 3\n", "a.yml", {}),
                     Catch::StartsWith("a.yml: line "));
 }

@@ -217,7 +217,29 @@ TEST_CASE("DeepSpeed's JSON and what stands beside it say all of an experiment",
 
 TEST_CASE("MaxText's YAML says all of an experiment", "[laws]") {
   Choices models = small_models;
-  models.emplace_back(R"({"workload": {"model": "llama-2-7b"}})");
+  models.insert(models.end(),
+                {R"({"workload": {"model": "llama-2-7b"}})",
+                 R"({"workload": {"model": {"base": "llama-4-maverick", "num_hidden_layers": 4,
+           "num_local_experts": 8, "use_qk_norm": true, "no_rope_layer_interval": 4,
+           "attn_temperature_tuning": true}}})",
+                 R"({"workload": {"model": {"base": "deepseek-v3", "num_hidden_layers": 6,
+           "model_type": "deepseek_v32", "architectures": ["DeepseekV32ForCausalLM"],
+           "n_routed_experts": 8, "index_n_heads": 4, "index_head_dim": 64,
+           "index_topk": 256}}})",
+                 R"({"workload": {"model": {"model_type": "qwen3_next", "hidden_size": 1024,
+           "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+           "head_dim": 128, "intermediate_size": 512, "vocab_size": 32000,
+           "tie_word_embeddings": false, "full_attention_interval": 4,
+           "partial_rotary_factor": 0.25, "linear_num_key_heads": 8, "linear_key_head_dim": 64,
+           "linear_num_value_heads": 16, "linear_value_head_dim": 64,
+           "linear_conv_kernel_dim": 4, "num_experts": 8, "moe_intermediate_size": 512,
+           "shared_expert_intermediate_size": 512, "num_experts_per_tok": 2}}})",
+                 R"({"workload": {"model": {"model_type": "gemma3_text", "hidden_size": 1024,
+           "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4,
+           "head_dim": 128, "intermediate_size": 4096, "vocab_size": 32000,
+           "tie_word_embeddings": true, "sliding_window": 256}}})",
+                 R"({"workload": {"model": {"base": "gpt2", "n_layer": 4, "resid_pdrop": 0.0,
+           "embd_pdrop": 0.0, "attn_pdrop": 0.0}}})"});
   const std::vector<Choices> dimensions = {
       models,
       {R"({"mesh": {"fsdp": 8}})", R"({"mesh": {"fsdp": 4, "tensor": 2}})",
