@@ -48,10 +48,10 @@ Imported import_launch(std::string_view name, const std::string& text, const std
   const FrameworkFile& framework = framework_file(name);
   KeyFile read = framework.read(text, file);
   for (const auto& [program, what] : framework.other_programs) {
-    if (read.program != program || options.lists_refused) continue;
+    if (read.program != program || options.lists_refused || !options.model.is_null()) continue;
     throw InputError(read.program_place,
                      fmt::format("{} trains {}, and arguments are read as a decoder's, those of "
-                                 "pretrain_gpt.py",
+                                 "pretrain_gpt.py: name the model's config.json with --model",
                                  program, what));
   }
   apply_overrides(framework, options.overrides, read.entries);

@@ -7,6 +7,7 @@
 #include "launch/framework_files.hpp"
 #include "launch/megatron_facts.hpp"
 #include "launch/model_families.hpp"
+#include "strategies/layout/layout_string.hpp"
 
 namespace shardsim {
 namespace {
@@ -60,9 +61,17 @@ void find_model(Facts& facts, Notes& notes) {
     }
   }
   find_vocabulary(facts, notes);
-  const bool gated = facts.is("arg.activation", "swiglu");
+  const bool clamped = facts.flag("model.clamped");  // a gate of its own
+  const bool gated = clamped || facts.is("arg.activation", "swiglu");
   facts.set("model.gated", gated);
   facts.set("model.activation", gated ? Json("silu") : facts.at("arg.activation"));
+  find_megatron_pattern(facts);
+  if (facts.flag("model.weighs_input")) {  // Llama 4, whose arguments have all layers alike
+    facts.set("model.routed_step", 1);
+    facts.set("model.chunk", 0);
+    facts.set("model.nope_interval", facts.integer("model.layers") + 1);
+    facts.erase("model.qk_norm");
+  }
   if (!facts.has("model.width") && facts.has("model.hidden")) {
     // arguments.py: two thirds of four times, in multiples of 64, of gated layers.
     const std::int64_t four = 4 * facts.integer("model.hidden");
@@ -175,6 +184,17 @@ void read_pipeline(Facts& facts, Json& experiment) {
   if (stages == 1) {
     experiment["strategy"].erase("pipeline");
     return;
+  }
+  if (facts.has("strategy.pipeline.layers")) {  // which says how many stages there are
+    const Place place = facts.place("strategy.pipeline.layers");
+    const auto listed = static_cast<std::int64_t>(
+        expand_layout(facts.text("strategy.pipeline.layers"), place).size());
+    if (listed % stages != 0) {
+      facts.fail("strategy.pipeline.layers",
+                 fmt::format("{} stages do not divide by {} ranks", listed, stages));
+    }
+    facts.set("strategy.pipeline.virtual_stages", listed / stages);
+    experiment["strategy"]["pipeline"]["virtual_stages"] = listed / stages;
   }
   const bool interleaved = facts.integer_or("strategy.pipeline.virtual_stages", 1) > 1;
   Json& pipeline = experiment["strategy"]["pipeline"];

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -102,6 +104,63 @@ std::int64_t megatron_dense_layers(const Facts& facts) {
   return dense;
 }
 
+namespace {
+
+// mamba_hybrid_layer_allocation.py: attention evenly, state-space layers at both ends, then MLPs
+// evenly among what is left, towards the end.
+std::string pattern_of_ratios(std::int64_t layers, double attention, double mlp) {
+  std::string pattern(static_cast<std::size_t>(layers), 'M');
+  // Every so many of a letter one becomes another.
+  const auto deal = [&](char letter, double each) {
+    double left = each;
+    for (char& layer : pattern) {
+      if (layer != 'M') continue;
+      if (left < 0.5) layer = letter;
+      left += left < 0.5 ? each : -1;
+    }
+  };
+  const double attending = std::nearbyint(static_cast<double>(layers) * attention);
+  const double mixing = static_cast<double>(layers) - attending;
+  deal('*', mixing / (attending + 1));
+  const double wide = std::nearbyint(static_cast<double>(layers) * mlp);
+  if (wide > 0) deal('-', (mixing - wide) / wide);
+  return pattern;
+}
+
+}  // namespace
+
+void find_megatron_pattern(Facts& facts) {
+  const double attention = facts.number("arg.attention_ratio"), mlp = facts.number("arg.mlp_ratio");
+  if (!facts.has("model.pattern") && attention == 0 && mlp == 0) return;
+  if (!facts.has("model.pattern")) {
+    facts.set("model.pattern", pattern_of_ratios(facts.integer("model.layers"), attention, mlp));
+  }
+  const std::string pattern = without_blanks(facts.at("model.pattern"));
+  if (pattern.find_first_not_of("M*-E") != std::string::npos) {
+    facts.fail("model.pattern", "expected a letter for each layer: M, *, - or E");
+  }
+  facts.set("model.pattern", pattern, facts.place("model.pattern"), /*given=*/true);
+  if (!facts.has("model.layers")) {
+    facts.set("model.layers", static_cast<std::int64_t>(pattern.size()));
+  }
+  // Defaults of transformer_config.py; heads fill twice the width.
+  const std::pair<const char*, std::int64_t> sizes[] = {
+      {"model.mamba_state", 128}, {"model.mamba_dim", 64}, {"model.mamba_groups", 8}};
+  for (const auto& [name, size] : sizes) {
+    if (!facts.has(name)) facts.set(name, size);
+  }
+  if (!facts.has("model.mamba_heads")) {
+    facts.set("model.mamba_heads",
+              2 * facts.integer("model.hidden") / facts.integer("model.mamba_dim"));
+  }
+  if (pattern.find('E') == std::string::npos) {
+    facts.erase("model.experts");
+  } else if (!facts.is("model.scores", "sigmoid")) {
+    facts.fail("model.scores", "experts of a pattern are chosen by sigmoid scores");
+  }
+  facts.erase("model.scores");
+}
+
 void read_megatron_types(const Facts& facts, Json& workload) {
   const std::string type = facts.text("arg.type");
   Json& precision = workload["precision"];
@@ -159,13 +218,18 @@ void add_megatron_type_facts(const Json& precision, Facts& facts) {
 }
 
 void read_megatron_recompute(const Facts& facts, Json& workload) {
-  if (!facts.has("arg.recompute") && !facts.has("arg.recompute_method")) return;
+  // --moe-layer-recompute is the older word for selective, of experts (arguments.py).
+  const bool experts = facts.flag("arg.recompute_experts");
+  if (!experts && !facts.has("arg.recompute") && !facts.has("arg.recompute_method")) return;
   Json& policy = workload["rematerialization"];
-  if (facts.is("arg.recompute", "selective")) {
+  const bool selective = facts.is("arg.recompute", "selective");
+  if (selective || (experts && !facts.has("arg.recompute"))) {
     const Json modules = facts.get("arg.recompute_modules");
-    policy = {{"modules", modules.is_null()    ? Json::array({"core_attn"})
-                          : modules.is_array() ? modules
-                                               : Json::array({modules})}};
+    Json list = modules.is_array() ? modules : Json::array();
+    if (modules.is_string()) list.push_back(modules);
+    if (modules.is_null() && selective) list.push_back("core_attn");
+    if (experts && std::find(list.begin(), list.end(), "moe") == list.end()) list.push_back("moe");
+    policy = {{"modules", list}};
     return;
   }
   if (facts.is("arg.recompute", "each layer")) {  // --checkpoint-activations of 2021
@@ -200,6 +264,25 @@ void add_megatron_recompute_facts(const Json& rematerialization, Facts& facts) {
   }
 }
 
+namespace {
+
+// Llama 4's arguments have all layers alike.
+void write_layers_alike(const Place& place, Facts& facts) {
+  const bool alike = facts.integer("model.chunk", 0) == 0 &&
+                     facts.integer("model.nope_interval") > facts.integer("model.layers") &&
+                     facts.integer_or("model.routed_step", 1) == 1;
+  if (!alike) {
+    throw InputError(place,
+                     "Megatron's arguments make Llama 4 of layers that are alike: with "
+                     "experts and positions, to all tokens");
+  }
+  for (const char* fact : {"model.chunk", "model.nope_interval", "model.routed_step"}) {
+    facts.erase(fact);
+  }
+}
+
+}  // namespace
+
 void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts) {
   // What arguments are without being told is not what config.json is.
   for (const auto& [fact, value] : std::vector<std::pair<const char*, Json>>{
@@ -207,8 +290,14 @@ void add_megatron_model_facts(const Json& config, const Place& place, Facts& fac
     facts.set(fact, value);
   }
   add_model_facts(config, place, facts);
-  const bool gated = !facts.has("model.gated") || facts.flag("model.gated");
-  facts.set("arg.activation", gated ? Json("swiglu") : facts.get("model.activation"));
+  if (facts.has("model.pattern") && facts.has("model.experts"))
+    facts.set("model.scores", "sigmoid");
+  if (facts.has("model.chunk")) write_layers_alike(place, facts);
+  const bool clamped = facts.flag("model.clamped");
+  const bool gated = !clamped && (!facts.has("model.gated") || facts.flag("model.gated"));
+  facts.set("arg.activation", clamped ? Json("gelu")
+                              : gated ? Json("swiglu")
+                                      : facts.get("model.activation"));
   const bool usual_width =
       !gated && facts.integer_or("model.width", 0) == 4 * facts.integer("model.hidden");
   if (usual_width) facts.erase("model.width");

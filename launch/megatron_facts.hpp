@@ -13,6 +13,10 @@ void add_megatron_type_facts(const Json& precision, Facts& facts);
 void read_megatron_recompute(const Facts& facts, Json& workload);
 void add_megatron_recompute_facts(const Json& rematerialization, Facts& facts);
 
+// --hybrid-layer-pattern or the ratios of --hybrid-attention-ratio, as "model.pattern" with the
+// sizes of state-space layers. Throws InputError for a letter that is no kind of layer.
+void find_megatron_pattern(Facts& facts);
+
 // Of a config.json, as arguments have it.
 void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts);
 

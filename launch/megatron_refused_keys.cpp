@@ -7,19 +7,10 @@ namespace megatron {
 
 const std::vector<RefusedKey> refused_keys = {
     {"yaml-cfg", "", "another file holds the arguments: write them out"},
-    {"spec", "", "a layer specification of one's own is a program, not a configuration"},
-    {"hybrid-override-pattern", "",
-     "layers of several kinds cannot be made of arguments: name the model's config.json with "
-     "--model and leave the pattern out"},
-    {"hybrid-layer-pattern", "",
-     "layers of several kinds cannot be made of arguments: name the model's config.json with "
-     "--model and leave the pattern out"},
-    {"hybrid-attention-ratio", "[0, 0.0, \"0\", \"0.0\"]",
-     "layers of several kinds cannot be made of arguments: name the model's config.json with "
-     "--model and leave the ratios out"},
-    {"hybrid-mlp-ratio", "[0, 0.0, \"0\", \"0.0\"]",
-     "layers of several kinds cannot be made of arguments: name the model's config.json with "
-     "--model and leave the ratios out"},
+    {"spec",
+     R"([["megatron.core.models.mamba.mamba_layer_specs", "mamba_stack_spec"],
+         ["megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec"]])",
+     "a layer specification of one's own is a program, not a configuration"},
     {"heterogeneous-layers-config-path", "",
      "layers that another file describes: name the model's config.json with --model"},
     {"use-torch-fsdp2", R"([false])",
@@ -31,9 +22,6 @@ const std::vector<RefusedKey> refused_keys = {
      "gathers beside the optimizer's step are not simulated"},
     {"hybrid-context-parallel", R"([false])",
      "groups that change with the batch are not simulated"},
-    {"window-attn-skip-freq", "",
-     "layers with and without windows cannot be made of arguments: "
-     "name the model's config.json with --model"},
     {"no-rope-freq", "",
      "layers without positions cannot be made of arguments: name the model's "
      "config.json with --model"},
@@ -42,22 +30,11 @@ const std::vector<RefusedKey> refused_keys = {
      "config.json with --model"},
     {"experimental-attention-variant", "", "this attention cannot be made of arguments"},
     {"moe-latent-size", "", "experts in a latent width are not simulated"},
-    {"moe-apply-probs-on-input", R"([false])",
-     "weights before the experts' first product are not "
-     "made of arguments"},
-    {"softmax-type", R"(["vanilla"])",
-     "attention sinks cannot be made of arguments: name the "
-     "model's config.json with --model"},
     {"attention-output-gate", R"([false])", "a gate behind attention cannot be made of arguments"},
-    {"quick-geglu", R"([false])",
-     "this activation cannot be made of arguments: name the model's "
-     "config.json with --model"},
     {"fp32-residual-connection", R"([false])", "a residual stream in fp32 is not simulated"},
     {"apply-residual-connection-post-layernorm", R"([false])",
      "a residual stream behind the norm cannot be made of arguments"},
     {"num-experts-per-layer", "", "a number of experts for each layer is not simulated"},
-    {"moe-layer-recompute", R"([false])",
-     "is said by --recompute-granularity selective --recompute-modules moe"},
     {"distribute-saved-activations", R"([false])",
      "what recomputation keeps, in parts over tensor-parallel ranks, is not simulated"},
     {"pipeline-model-parallel-split-rank", "",

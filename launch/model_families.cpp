@@ -25,6 +25,7 @@ struct FamilyRow {
   std::vector<std::pair<std::string_view, std::string_view>> is;  // fact, JSON
   std::vector<ModelKey> keys;
   std::vector<std::pair<std::string_view, std::string_view>> constants;  // key, JSON
+  bool may_lack_experts = false;
 };
 
 // What a model is unless the facts or the family say otherwise.
@@ -36,7 +37,10 @@ const std::vector<std::pair<std::string_view, std::string_view>> neutral = {
     {"model.window", "null"},    {"model.experts", "null"},
     {"model.shared_width", "0"}, {"model.shared_gate", "false"},
     {"model.dense_layers", "0"}, {"model.scores", R"("softmax")"},
-    {"model.latent", "false"},   {"model.positions_limit", "null"}};
+    {"model.latent", "false"},   {"model.positions_limit", "null"},
+    {"model.pattern", "null"},   {"model.sinks", "false"},
+    {"model.clamped", "false"},  {"model.window_skip", "null"},
+    {"model.l2_norm", "false"},  {"model.weighs_input", "false"}};
 
 using Keys = std::vector<ModelKey>;
 
@@ -187,10 +191,90 @@ std::vector<FamilyRow> mixtures() {
            {{"hidden_act", R"("silu")"}}}};
 }
 
+// Of several kinds of layers, and whatever Megatron's arguments make that no class is; last, as
+// those with a class of their own are these.
+std::vector<FamilyRow> other_families() {
+  return {{"gpt_oss",
+           "GptOssForCausalLM",
+           {{"model.sinks", "true"},
+            {"model.clamped", "true"},
+            {"model.bias", "true"},
+            {"model.window_skip", "2"}},
+           joined(sizes, {with_default(head_dim, "64"),
+                          window,
+                          untied,
+                          {"num_local_experts", "model.experts"},
+                          {"num_experts_per_tok", "model.top_k", "4"}}),
+           {}},
+          {"llama4_text",
+           "Llama4ForCausalLM",
+           {{"model.weighs_input", "true"}, {"model.scores", R"("sigmoid")"}},
+           {{"hidden_size", "model.hidden"},
+            {"num_hidden_layers", "model.layers"},
+            {"num_attention_heads", "model.heads"},
+            {"num_key_value_heads", "model.kv_heads"},
+            {"vocab_size", "model.vocab"},
+            head_dim,
+            untied,
+            {"intermediate_size_mlp", "model.width"},
+            {"intermediate_size", "model.expert_width"},
+            {"intermediate_size", "model.shared_width"},
+            {"num_local_experts", "model.experts"},
+            {"num_experts_per_tok", "model.top_k", "1"},
+            {"max_position_embeddings", "model.positions_limit"},
+            {"interleave_moe_layer_step", "model.routed_step", "1"},
+            {"attention_chunk_size", "model.chunk", "8192"},
+            {"no_rope_layer_interval", "model.nope_interval", "4"},
+            {"use_qk_norm", "model.l2_norm", "true"}},
+           {{"hidden_act", R"("silu")"}}},
+          {"nemotron_h",
+           "NemotronHForCausalLM",
+           {{"model.positions", R"("none")"}, {"model.gated", "false"}},
+           joined(joined(sizes, biases),
+                  {head_dim,
+                   untied,
+                   {"mlp_hidden_act", "model.activation"},
+                   {"hybrid_override_pattern", "model.pattern"},
+                   {"mamba_num_heads", "model.mamba_heads"},
+                   {"mamba_head_dim", "model.mamba_dim"},
+                   {"ssm_state_size", "model.mamba_state"},
+                   {"n_groups", "model.mamba_groups"},
+                   {"n_routed_experts", "model.experts"},
+                   {"num_experts_per_tok", "model.top_k"},
+                   {"moe_intermediate_size", "model.expert_width"},
+                   {"moe_shared_expert_intermediate_size", "model.shared_width"}}),
+           {},
+           /*may_lack_experts=*/true},
+          {"megatron_gpt",
+           "GPTModel",
+           {},
+           joined(sizes, {head_dim,
+                          {"tie_word_embeddings", "model.tied", "true"},
+                          {"hidden_act", "model.activation"},
+                          {"gated", "model.gated", "false"},
+                          {"normalization", "model.norm", R"("layer")"},
+                          {"position_embedding", "model.positions", R"("learned")"},
+                          {"use_bias", "model.bias", "true"},
+                          {"qkv_bias", "model.qkv_bias", "false"},
+                          {"qk_norm", "model.qk_norm", "false"},
+                          rotary,
+                          window,
+                          {"num_experts", "model.experts"},
+                          {"num_experts_per_tok", "model.top_k"},
+                          {"moe_intermediate_size", "model.expert_width"},
+                          {"shared_expert_intermediate_size", "model.shared_width"},
+                          {"shared_expert_gate", "model.shared_gate"},
+                          {"router_scores", "model.scores"},
+                          {"first_k_dense_replace", "model.dense_layers"}}),
+           {},
+           /*may_lack_experts=*/true}};
+}
+
 const std::vector<FamilyRow>& table() {
   static const std::vector<FamilyRow> rows = [] {
     std::vector<FamilyRow> all = dense_families();
     for (FamilyRow& row : mixtures()) all.push_back(std::move(row));
+    for (FamilyRow& row : other_families()) all.push_back(std::move(row));
     return all;
   }();
   return rows;
@@ -242,7 +326,8 @@ std::vector<std::string> differences(const FamilyRow& row, const Facts& facts) {
   }
   // A mixture's keys are there to be said.
   for (const ModelKey& key : row.keys) {
-    if (key.fact == "model.experts" && !facts.has(key.fact)) found.emplace_back("no experts");
+    const bool lacks = key.fact == "model.experts" && !facts.has(key.fact);
+    if (lacks && !row.may_lack_experts) found.emplace_back("no experts");
   }
   return found;
 }
@@ -260,7 +345,13 @@ Json config_in(const FamilyRow& row, const Facts& facts) {
       value = whole / part;
     }
     if (value.is_null() && key.otherwise.empty()) continue;
-    config[std::string(key.key)] = value;
+    const std::string name(key.key);
+    if (config.contains(name) && config[name] != value) {
+      facts.fail(key.fact, fmt::format("of {} experts and those that all tokens visit are of one "
+                                       "width, {}",
+                                       row.model_type, config[name].dump()));
+    }
+    config[name] = value;
   }
   for (const auto& [key, json] : row.constants) config[std::string(key)] = Json::parse(json);
   return config;

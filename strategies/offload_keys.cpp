@@ -22,7 +22,7 @@ ActivationsOnHost read_activations_on_host(const JsonReader& json) {
     return rule;
   }
   for (const JsonReader& module : json.at("modules").elements()) {
-    rule.modules.push_back(module_named(module.choice(module_names())));
+    rule.modules.push_back(module_named(module.choice(offload_module_names())));
   }
   return rule;
 }

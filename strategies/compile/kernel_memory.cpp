@@ -15,15 +15,14 @@ class ResultPlaces {
   ResultPlaces(SpmdStep& step, const KernelChoice& choice) : step_(step), choice_(choice) {}
 
   void run() {
-    for (std::size_t b = 0; b < step_.blocks.size(); ++b) {
-      const auto block = static_cast<int>(b);
-      for (BlockPass* pass : {&step_.blocks[b].forward, &step_.blocks[b].backward}) {
+    for (auto& block : step_.blocks) {
+      for (BlockPass* pass : {&block.forward, &block.backward}) {
         if (choice_.joint_projections) join_projections(pass->body);
         if (choice_.casting_routers) cast_in_routers(pass->body);
         if (choice_.fused_loss) join_loss_sums(pass->body);
         if (choice_.loss_in_place) place_loss(pass->body);
         if (choice_.compiled_loss) compile_loss(pass->body);
-        if (choice_.attention == "unfused") keep_scores(pass->body, block);
+        if (choice_.attention == "unfused") keep_scores(pass->body);
       }
     }
   }
@@ -183,7 +182,7 @@ class ResultPlaces {
   // Probabilities in the type of the operands, and in fp32 besides where softmax is PyTorch's own
   // of fp32 scores; where some are dropped a byte for each, and what is left of them. Backward has
   // the gradient of probabilities and that of scores at a time.
-  void keep_scores(std::vector<Item>& body, int block) {
+  void keep_scores(std::vector<Item>& body) {
     for (Item& item : body) {
       if (item.kind != TaskKind::kernel || !item.kernel.product) continue;
       const bool forward = item.kernel.kernel_class == KernelClass::attention;
@@ -201,7 +200,9 @@ class ResultPlaces {
       gradient.name = item.name + ".scores.grad";
       gradient.dtype = item.kernel.dtype;
       gradient.bytes = Bytes(2 * bytes);
-      gradient.block = block;
+      // Where the other gradients lie: of a layer of multi-token prediction with the head.
+      gradient.block = value(item.results.front()).block;
+      gradient.shared = value(item.results.front()).shared;
       item.results.push_back(static_cast<ValueId>(step_.values.size()));
       step_.values.push_back(gradient);
     }

@@ -61,6 +61,31 @@ TEST_CASE("Megatron's families") {
   CHECK(latent["first_k_dense_replace"] == 1);
 }
 
+TEST_CASE("Megatron's layers that no class has, and patterns of layers") {
+  const auto model = [](const std::string& more) { return megatron(more)["workload"]["model"]; };
+  const std::string learned = "--position-embedding-type learned_absolute ";
+  const Json gated = model(learned);
+  CHECK(gated["model_type"] == "megatron_gpt");
+  CHECK(gated["gated"] == true);
+  CHECK(gated["normalization"] == "rms");
+  CHECK(model(learned + "--num-experts 8")["num_experts"] == 8);
+  const std::string sinks =
+      "--window-size (127,0) --softmax-type learnable --quick-geglu --window-attn-skip-freq 2 "
+      "--num-experts 8";  // as GPT-OSS, whose products all have biases
+  CHECK_THROWS_WITH(model(sinks), Catch::Contains("gpt_oss is nearest, but for bias false"));
+  // Of 8 layers a quarter attends: 6 others in 3 runs of 2. Of these 6 two are MLPs, one after
+  // each two that stay.
+  const Json mixed = model(
+      "--position-embedding-type none --squared-relu --num-layers 8 "
+      "--hybrid-attention-ratio 0.25 --hybrid-mlp-ratio 0.25");
+  CHECK(mixed["model_type"] == "nemotron_h");
+  CHECK(mixed["hybrid_override_pattern"] == "MM*-M*M-");
+  CHECK(mixed["mamba_num_heads"] == 32);  // twice the width, in heads of 64
+  CHECK_THROWS_WITH(model("--position-embedding-type none --hybrid-layer-pattern 'M*|M'"),
+                    "a.args: line 1: --hybrid-layer-pattern: expected a letter for each layer: M, "
+                    "*, - or E");
+}
+
 TEST_CASE("A null tokenizer counts an end of document") {
   CHECK(megatron("--tokenizer-type NullTokenizer")["workload"]["model"]["vocab_size"] == 32001);
 }

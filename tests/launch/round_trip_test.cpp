@@ -80,6 +80,17 @@ TEST_CASE("Megatron's arguments say all of an experiment", "[laws]") {
                  R"({"workload": {"model": {"model_type": "qwen2", "hidden_size": 1024,
            "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
            "num_key_value_heads": 4, "vocab_size": 32000, "hidden_act": "silu",
+           "max_position_embeddings": 4096, "tie_word_embeddings": true}}})",
+                 R"({"workload": {"model": {"model_type": "nemotron_h", "hidden_size": 1024,
+           "intermediate_size": 4096, "num_hidden_layers": 8, "num_attention_heads": 16,
+           "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 32000,
+           "mlp_hidden_act": "relu2", "max_position_embeddings": 4096,
+           "tie_word_embeddings": false, "hybrid_override_pattern": "MM*-M*M-",
+           "mamba_num_heads": 32, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8}}})",
+                 R"({"workload": {"model": {"model_type": "megatron_gpt", "hidden_size": 1024,
+           "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
+           "num_key_value_heads": 4, "vocab_size": 32000, "hidden_act": "silu", "gated": true,
+           "normalization": "layer", "position_embedding": "learned", "use_bias": true,
            "max_position_embeddings": 4096, "tie_word_embeddings": true}}})"});
   const std::vector<Choices> dimensions = {
       models,

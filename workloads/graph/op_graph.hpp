@@ -171,14 +171,15 @@ enum class OpModule : std::uint8_t {
 };
 enum class OpPart : std::uint8_t {
   none,
-  input_norm,        // the norm of what a branch reads
-  input_projection,  // of an attention: queries, keys, values
-  query_latent,      // down to a latent, and its norm
-  key_latent,        //
-  from_latents,      // products from latents up to heads, their rotation, what joins the parts
-  out_projection,    // of an attention
-  first_product,     // of a feed-forward layer: up, gate, or both
-  activation,        // and the product with the gate
+  input_norm,         // the norm of what a branch reads
+  feed_forward_norm,  // of these those of MLPs and experts
+  input_projection,   // of an attention: queries, keys, values
+  query_latent,       // down to a latent, and its norm
+  key_latent,         //
+  from_latents,       // products from latents up to heads, their rotation, what joins the parts
+  out_projection,     // of an attention
+  first_product,      // of a feed-forward layer: up, gate, or both
+  activation,         // and the product with the gate
   last_product
 };
 

@@ -143,6 +143,7 @@ struct Module {
   std::string_view name;
   bool discards_results;
   bool (*has)(const Op&);
+  bool offloads_alone = false;  // Megatron moves what it reads, and computes nothing again
 };
 
 constexpr std::array modules{
@@ -154,12 +155,32 @@ constexpr std::array modules{
            }},
     Module{"shared_experts", false,
            [](const Op& op) { return op.module == OpModule::shared_experts; }},
-    Module{"layernorm", true, [](const Op& op) { return op.part == OpPart::input_norm; }},
+    Module{"layernorm", true,
+           [](const Op& op) {
+             return op.part == OpPart::input_norm || op.part == OpPart::feed_forward_norm;
+           }},
     Module{"moe_act", true,
            [](const Op& op) {
              return op.part == OpPart::activation && op.module == OpModule::experts;
            }},
     Module{"mla_up_proj", true, [](const Op& op) { return op.part == OpPart::from_latents; }},
+    Module{"attn_norm", false, [](const Op& op) { return op.part == OpPart::input_norm; }, true},
+    Module{"mlp_norm", false, [](const Op& op) { return op.part == OpPart::feed_forward_norm; },
+           true},
+    Module{"qkv_linear", false,
+           [](const Op& op) {
+             const bool projects = op.part == OpPart::input_projection ||
+                                   op.part == OpPart::query_latent || op.part == OpPart::key_latent;
+             return projects && is_product(op);
+           },
+           true},
+    Module{"attn_proj", false,
+           [](const Op& op) { return op.part == OpPart::out_projection && is_product(op); }, true},
+    Module{"expert_fc1", false,
+           [](const Op& op) {
+             return op.part == OpPart::first_product && op.module == OpModule::experts;
+           },
+           true},
     Module{"norm", true, [](const Op& op) { return kind_of(op) == OpKind::norm; }},
     Module{"activation", true, [](const Op& op) { return op.part == OpPart::activation; }}};
 
@@ -234,8 +255,18 @@ std::vector<TensorId> saved_by_policy(const Block& block, std::string_view polic
 
 std::vector<std::string> module_names() {
   std::vector<std::string> names;
-  for (const Module& module : modules) names.emplace_back(module.name);
+  for (const Module& module : modules) {
+    if (!module.offloads_alone) names.emplace_back(module.name);
+  }
   names.emplace_back("core_attention");
+  return names;
+}
+
+std::vector<std::string> offload_module_names() {
+  std::vector<std::string> names = module_names();
+  for (const Module& module : modules) {
+    if (module.offloads_alone) names.emplace_back(module.name);
+  }
   return names;
 }
 

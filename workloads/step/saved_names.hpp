@@ -58,6 +58,7 @@ namespace shardsim {
 [[nodiscard]] std::vector<TensorId> saved_by_policy(const Block& block, std::string_view policy);
 
 [[nodiscard]] std::vector<std::string> module_names();          // and other spellings of them
+[[nodiscard]] std::vector<std::string> offload_module_names();  // and those that are only moved
 [[nodiscard]] std::string module_named(std::string_view word);  // "core_attention": "core_attn"
 [[nodiscard]] bool is_of(const Op& op, std::string_view module);
 // Whether what leaves the module is thrown away, too.

@@ -77,7 +77,8 @@ const std::vector<Family>& families() {
                               recurrent_families(),
                               encoder_kin_families(),
                               sparse_encoder_decoder_families(),
-                              pair_families()}) {
+                              pair_families(),
+                              megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }
     const std::vector<Family> derived = derived_families(list);

@@ -211,10 +211,12 @@ Experts nemotron_experts(const Config& c, const Sizes& n, const Mlp& shared) {
   experts.router.fp32 = true;
   experts.router.correction_bias = "e_score_correction_bias";
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
+  const std::int64_t width = c.count("moe_shared_expert_intermediate_size", 7688);
+  if (width == 0) return experts;
   experts.shared = shared;
   experts.shared->name = "shared_experts";
-  static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
-  experts.shared->width = c.size("moe_shared_expert_intermediate_size", 7688);
+  experts.shared->width = width;
   return experts;
 }
 

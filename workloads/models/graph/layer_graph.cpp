@@ -44,7 +44,9 @@ TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, Ten
   if (stack.fp32_residual) x = c.g.cast(name + ".cast", x, c.g.compute_dtype());
   if (added != no_tensor) x = c.g.elementwise(Function::add, name + ".with_shared", {x, added});
   if (!branch.before.exists()) return x;
-  const GraphBuilder::Within part(c.g, OpPart::input_norm);
+  const OpModule module = module_of(branch.body);
+  const bool feeds = module == OpModule::mlp || module == OpModule::experts;
+  const GraphBuilder::Within part(c.g, feeds ? OpPart::feed_forward_norm : OpPart::input_norm);
   // Rows of exchanged experts are dealt out as tokens lie between blocks, and products of split
   // latents read the stream each for itself.
   const bool stays = (c.options.exchange && std::holds_alternative<Experts>(branch.body)) ||
