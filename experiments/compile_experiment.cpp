@@ -75,7 +75,10 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
   Step step = model.step;
   step.batch = entering.examples;
-  if (strategy.experts) step.exchange = strategy.experts->exchange;
+  if (strategy.experts) {
+    step.exchange = strategy.experts->exchange;
+    step.exchange->splits_sequence = strategy.sequence_parallel;
+  }
   step.split_latents = strategy.split_latents && !strategy.model_axis.empty();
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;

@@ -38,6 +38,8 @@ struct ExpertExchange {
   // Or while rows travel: their first products on the way to the others, their last on the way back
   // (Megatron-Core's moe_shared_expert_overlap).
   bool shared_beside = false;
+  // Tokens that are split along the sequence stay so up to the exchange.
+  bool splits_sequence = false;
   // Rows that an expert gets, over those of an even routing: of the busiest, or with padding.
   double rows = 1;
   std::map<std::int32_t, ExpertRows> rows_of_layer{};  // or of layers by their number

@@ -304,8 +304,10 @@ class ExpertsGraph {
     const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
     const Mlp mlp = shared_mlp();
     const auto& exchange = c_.options.exchange;
-    if (exchange && (exchange->shared_first || exchange->shared_beside)) {
-      // Gathered for them, where rows of the others stay as tokens lie (Megatron-Core).
+    if (exchange &&
+        (exchange->shared_first || exchange->shared_beside || exchange->splits_sequence)) {
+      // Gathered for them, where rows of the others stay as tokens lie (Megatron-Core; torchtitan's
+      // PrepareModuleInputOutput of "moe").
       const std::string name = c_.inside(mlp.name) + ".input";
       x = c_.g.marked(c_.g.slices(name, x, {{name, c_.g.dims_of(x)}}, {}).front(),
                       StreamMark::branch);
