@@ -271,6 +271,32 @@ TEST_CASE("Shared experts run while rows travel") {
   CHECK(places(true) == "xxsseexs");
 }
 
+// torchtitan 0.2.0, models/llama4/infra/parallelize.py: "moe" gathers its input over tp and reduces
+// its output; of the exchange are counts, rows there and rows back.
+TEST_CASE("torchtitan's shared experts exchange nothing") {
+  const Json config = {{"base", "deepseek-v3"}, {"num_hidden_layers", 4}};
+  const Json json = {{"name", "torchtitan"},
+                     {"experts", {{"parallel", 4}, {"tensor_parallel", 1}}}};
+  const Mesh shards({{"dp_shard", 4}, {"tp", 2}});
+  const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), shards);
+  Step step{.kind = StepKind::forward,
+            .batch = 8,
+            .sequence = 512,
+            .exchange = strategy.experts->exchange};
+  step.exchange->splits_sequence = strategy.sequence_parallel;
+  const Plan plan =
+      compile(build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step), step,
+              shards, strategy)
+          .plan;
+  int exchanges = 0;
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::collective) continue;
+    const Collective& call = plan.collectives[static_cast<std::size_t>(task.work)];
+    if (call.kind == CollectiveKind::all_to_all) ++exchanges;
+  }
+  CHECK(exchanges == 3);  // of one layer with experts
+}
+
 TEST_CASE("What experts cannot be dealt out over") {
   CHECK_THAT(error_of({{"parallel", 3}}), Contains("/experts/parallel: experts cannot be dealt out "
                                                    "over 3 of the 8 devices of dp"));
