@@ -65,7 +65,8 @@ PowerProfile read_power_profile(const JsonReader& reader) {
                                                       return read_sourced(energy, read_energy);
                                                     }),
                      read_sourced(reader.at("moving"), read_power)};
-  if (const auto spread = reader.find("spread")) power.spread = read_sourced(*spread, read_fraction);
+  if (const auto spread = reader.find("spread"))
+    power.spread = read_sourced(*spread, read_fraction);
   if (power.idle.value >= power.limit.value) limit.fail("must be more than \"idle\"");
   return power;
 }

@@ -315,17 +315,9 @@ void add_pipeline_facts(const Json& strategy, Facts& facts) {
   }
 }
 
-void add_kernel_facts(const Json& strategy, Facts& facts) {
-  const Json kernels = json_at(strategy, "kernels");
-  if (kernels.is_string()) facts.set("arg.kernels", kernels);
-  if (!kernels.is_object()) return;
-  if (kernels.contains("base")) facts.set("arg.kernels", kernels["base"]);
-  if (kernels.contains("attention")) facts.set("arg.attention", kernels["attention"]);
-  facts.set("arg.loss", json_at(kernels, "loss") == "fused");
-}
-
 void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
   facts.set("strategy.sequence_parallel", strategy["sequence_parallel"]);
+  if (json_at(strategy, "product_overlap") == "userbuffers") facts.set("strategy.overlap.tp", true);
   if (json_at(strategy, "clip_gradients") == false) facts.set("arg.clip", 0.0);
   const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
   if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);
@@ -340,7 +332,7 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
   add_buffer_facts(strategy, data, facts);
   add_expert_facts(strategy, tp, facts);
   add_pipeline_facts(strategy, facts);
-  add_kernel_facts(strategy, facts);
+  add_megatron_kernel_facts(strategy, facts);
 }
 
 void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {

@@ -20,6 +20,9 @@ void find_megatron_pattern(Facts& facts);
 // Of a config.json, as arguments have it.
 void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts);
 
+// "kernels" of a resolved strategy, as arguments have it.
+void add_megatron_kernel_facts(const Json& strategy, Facts& facts);
+
 // --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
 [[nodiscard]] std::int64_t megatron_window(const Facts& facts);
 // Of groups within each other, from the inside out; empty: not said.

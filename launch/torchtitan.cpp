@@ -332,6 +332,7 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   add_torchtitan_flavor(config, place, facts);
   add_type_facts(workload["precision"], facts);
   add_checkpoint_facts(workload["rematerialization"], facts);
+  if (json_at(strategy, "product_overlap") == "asynchronous") facts.set("strategy.async_tp", true);
   if (facts.has("mesh.tp")) facts.set("strategy.loss_parallel", strategy["loss_parallel"]);
   const bool reshards = strategy.value("reshard_after_forward", Json(!staged)) == true;
   if (reshards == staged) facts.set("arg.reshard", reshards ? "always" : "never");

@@ -113,6 +113,11 @@ const std::string& enum_name(std::string_view key, Enum value) {
   return choices_of_key(key)[static_cast<std::size_t>(value)];
 }
 
+// A key with two choices: whether it is this one.
+void read_choice(const JsonReader& json, std::string_view key, std::string_view name, bool& value) {
+  if (const auto given = json.find(key)) value = given->choice(choices_of_key(key)) == name;
+}
+
 void read_runtime(const JsonReader& json, Runtime& runtime) {
   const auto kept = [](bool reshards) { return reshards ? Kept::forward : Kept::backward; };
   if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
@@ -132,9 +137,7 @@ void read_runtime(const JsonReader& json, Runtime& runtime) {
   }
   read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
   read_enum(json, "units", runtime.units);
-  if (const auto units = json.find("expert_units")) {
-    runtime.experts_apart = units->choice(choices_of_key("expert_units")) == "own";
-  }
+  read_choice(json, "expert_units", "own", runtime.experts_apart);
   read_enum(json, "repeat_forward", runtime.repeats);
   read_enum(json, "product_overlap", runtime.product_overlap);
   read_enum(json, "ask_ahead", runtime.gathers.asked);
@@ -178,18 +181,12 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   read_enum(json, "input_gradients", options.input_gradients);
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
-  if (const auto saved = json.find("saved_inputs")) {
-    options.saves_sharded_inputs = saved->choice(choices_of_key("saved_inputs")) == "sharded";
-  }
-  if (const auto latents = json.find("latents")) {
-    options.split_latents = latents->choice(choices_of_key("latents")) == "split";
-  }
+  read_choice(json, "saved_inputs", "sharded", options.saves_sharded_inputs);
+  read_choice(json, "latents", "split", options.split_latents);
   if (const auto multiple = json.find("vocabulary_multiple")) {
     options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
   }
-  if (const auto outputs = json.find("outputs")) {
-    options.whole_outputs = outputs->choice(choices_of_key("outputs")) == "whole";
-  }
+  read_choice(json, "outputs", "whole", options.whole_outputs);
   if (const auto dimension = json.find("shard_dimension")) {
     options.shard_dimension = dimension->choice(choices_of_key("shard_dimension")) == "first"
                                   ? ShardDimension::first

@@ -75,7 +75,8 @@ const std::vector<StrategyKey> key_table = {
      "",
      "none; of megatron userbuffers with \"overlap\": {\"tp\": true}, of torchtitan asynchronous "
      "with \"async_tp\"",
-     "collectives of the model axis go on in pieces, one for each device of it, beside the products "
+     "collectives of the model axis go on in pieces, one for each device of it, beside the "
+     "products "
      "that read what they gather or make what they scatter: gathers, and scatters of forward "
      "(Transformer Engine's userbuffers), or those of backward as well (PyTorch)"},
     {"input_gradients",

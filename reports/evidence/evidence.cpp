@@ -16,10 +16,10 @@
 namespace shardsim {
 namespace {
 
-constexpr std::size_t fewest = 8;     // of which percentiles say something
-constexpr std::size_t most = 30;      // that are near
-constexpr std::size_t named = 3;      // in reports
-constexpr double far_outside = 2;     // times the largest that was measured, or a part of the least
+constexpr std::size_t fewest = 8;  // of which percentiles say something
+constexpr std::size_t most = 30;   // that are near
+constexpr std::size_t named = 3;   // in reports
+constexpr double far_outside = 2;  // times the largest that was measured, or a part of the least
 constexpr std::size_t columns = 11;
 
 using Steps = std::vector<const MeasuredStep*>;
@@ -68,13 +68,14 @@ double percentile(const std::vector<double>& ascending, double share) {
   const double place = share * static_cast<double>(ascending.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, ascending.size() - 1);
-  return ascending[below] + (place - static_cast<double>(below)) * (ascending[above] - ascending[below]);
+  return ascending[below] +
+         (place - static_cast<double>(below)) * (ascending[above] - ascending[below]);
 }
 
 double distance(const Situation& a, const Situation& b) {
   double sum = 0;
-  for (const auto size : {&Situation::parameters, &Situation::devices, &Situation::tokens,
-                          &Situation::sequence}) {
+  for (const auto size :
+       {&Situation::parameters, &Situation::devices, &Situation::tokens, &Situation::sequence}) {
     const double factor = std::log(a.*size / b.*size);
     sum += factor * factor;
   }
@@ -106,11 +107,10 @@ Alike alike(const Situation& situation, const std::vector<MeasuredStep>& all) {
     found = {{}, wanted.words};
     for (const MeasuredStep& step : all) {
       const Situation& other = step.situation;
-      const bool is_alike =
-          other.step == situation.step &&
-          (!wanted.experts || other.has_experts == situation.has_experts) &&
-          (!wanted.device || other.device == situation.device) &&
-          (!wanted.stack || other.stack == situation.stack);
+      const bool is_alike = other.step == situation.step &&
+                            (!wanted.experts || other.has_experts == situation.has_experts) &&
+                            (!wanted.device || other.device == situation.device) &&
+                            (!wanted.stack || other.stack == situation.stack);
       if (is_alike) found.steps.push_back(&step);
     }
     if (found.steps.size() >= fewest) return found;
@@ -218,16 +218,16 @@ StepEvidence evidence_for(const Situation& situation, const std::vector<Measured
 }
 
 std::string evidence_sentence(const StepEvidence& evidence) {
-  return fmt::format("measured steps took {:.2f} times the predicted time ({:.2f} to {:.2f} times in "
-                     "8 of 10; {})",
-                     evidence.median, evidence.low, evidence.high, evidence.of);
+  return fmt::format(
+      "measured steps took {:.2f} times the predicted time ({:.2f} to {:.2f} times in "
+      "8 of 10; {})",
+      evidence.median, evidence.low, evidence.high, evidence.of);
 }
 
 std::string measured_sentence(const MeasuredStep& step) {
-  return fmt::format("{}: {} measured, {} predicted ({:+.1f} %)", step.id,
-                     format_seconds(Seconds(step.measured)),
-                     format_seconds(Seconds(step.predicted)),
-                     100 * (step.predicted / step.measured - 1));
+  return fmt::format(
+      "{}: {} measured, {} predicted ({:+.1f} %)", step.id, format_seconds(Seconds(step.measured)),
+      format_seconds(Seconds(step.predicted)), 100 * (step.predicted / step.measured - 1));
 }
 
 }  // namespace shardsim

@@ -1,6 +1,6 @@
 // What was measured near a predicted step, and how far predictions of such steps have been off.
 //
-//   StepEvidence e = evidence_for({.stack = "transformer-engine", .device = "H100 SXM5 80 GB", ...});
+//   StepEvidence e = evidence_for({.stack = "transformer-engine", .device = "H100 SXM5 80 GB"});
 //   e.low, e.median, e.high    measured over predicted: 1.02, 0.93 to 1.15 in 8 of 10
 //   e.of                       "the nearest 30 of 121 published dense steps of transformer-engine
 //                              on H100 SXM5 80 GB"
@@ -60,7 +60,7 @@ struct StepEvidence {
 
 // Of `steps`, which are not empty.
 [[nodiscard]] StepEvidence evidence_for(const Situation& situation,
-                                    const std::vector<MeasuredStep>& steps = measured_steps());
+                                        const std::vector<MeasuredStep>& steps = measured_steps());
 
 // "measured steps took 1.02 times the predicted time (0.93 to 1.15 times in 8 of 10; the nearest 30
 // of 121 published dense steps of transformer-engine on H100 SXM5 80 GB)"

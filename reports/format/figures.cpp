@@ -141,18 +141,18 @@ void add_known_error(Figures& figures, const ModelStep& model, const Plan& plan)
     return;
   }
   const auto devices = static_cast<double>(figures.devices);
-  const auto work = static_cast<double>(
-      figures.tokens_per_step > 0 ? figures.tokens_per_step : model.step.batch);
+  const auto work =
+      static_cast<double>(figures.tokens_per_step > 0 ? figures.tokens_per_step : model.step.batch);
   const std::int64_t sequence = model.step.sequence.value_or(1);
-  figures.situation = {.stack = kernel_choice(*kernels).stack,
-                       .device = figures.device,
-                       .step = figures.step_kind,
-                       .has_experts = has_experts(plan),
-                       .parameters = static_cast<double>(std::max<std::int64_t>(
-                           figures.parameters, 1)),
-                       .devices = devices,
-                       .tokens = std::max(work / devices, 1.0),
-                       .sequence = static_cast<double>(std::max<std::int64_t>(sequence, 1))};
+  figures.situation = {
+      .stack = kernel_choice(*kernels).stack,
+      .device = figures.device,
+      .step = figures.step_kind,
+      .has_experts = has_experts(plan),
+      .parameters = static_cast<double>(std::max<std::int64_t>(figures.parameters, 1)),
+      .devices = devices,
+      .tokens = std::max(work / devices, 1.0),
+      .sequence = static_cast<double>(std::max<std::int64_t>(sequence, 1))};
   StepEvidence evidence = evidence_for(*figures.situation);
   if (evidence.steps > 0) figures.known_error = std::move(evidence);
 }

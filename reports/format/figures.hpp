@@ -119,7 +119,7 @@ struct Figures {
   std::vector<std::string> notes;
   OwnedJson experiment;                      // as resolved
   std::optional<Situation> situation;        // where the strategy says what its stack launches
-  std::optional<StepEvidence> known_error;       // of the step time; none: such were not measured
+  std::optional<StepEvidence> known_error;   // of the step time; none: such were not measured
   std::vector<SuggestedChange> suggestions;  // where it does not fit
 
   [[nodiscard]] Bytes of(BufferCategory category) const {

@@ -235,14 +235,14 @@ std::string html_comparison(const std::vector<Figures>& all, const Choice& choic
       found ? fmt::format("{}: {}", names.size() > 1 ? "A tie" : "Best", fmt::join(names, ", "))
             : "Nothing fits";
   const std::string error = known_error_text(all);
-  return page(all, timelines,
-              {.title = fmt::format("Comparison of {} configuration{}", all.size(),
-                                    all.size() == 1 ? "" : "s"),
-               .css_class = found ? "good" : "bad",
-               .heading = heading,
-               .text = choice.why +
-                       (error.empty() ? "." : fmt::format(". Known error: {}.", error)),
-               .best = std::move(best)});
+  return page(
+      all, timelines,
+      {.title =
+           fmt::format("Comparison of {} configuration{}", all.size(), all.size() == 1 ? "" : "s"),
+       .css_class = found ? "good" : "bad",
+       .heading = heading,
+       .text = choice.why + (error.empty() ? "." : fmt::format(". Known error: {}.", error)),
+       .best = std::move(best)});
 }
 
 }  // namespace shardsim

@@ -164,20 +164,23 @@ Json peak_buffers(const Figures& figures) {
 }
 
 Json situation_json(const Situation& situation) {
-  return {{"stack", situation.stack},           {"device", situation.device},
-          {"step", situation.step},             {"experts", situation.has_experts},
-          {"parameters", situation.parameters}, {"devices", situation.devices},
-          {"tokens", situation.tokens},         {"sequence", situation.sequence}};
+  return {{"stack", situation.stack},
+          {"device", situation.device},
+          {"step", situation.step},
+          {"experts", situation.has_experts},
+          {"parameters", situation.parameters},
+          {"devices", situation.devices},
+          {"tokens", situation.tokens},
+          {"sequence", situation.sequence}};
 }
 
 // Of step times: what was measured over what was predicted.
 Json known_error_json(const StepEvidence& error) {
-  Json json{{"measured_over_predicted",
-             {{"percentile_10", error.low},
-              {"median", error.median},
-              {"percentile_90", error.high}}},
-            {"steps", error.steps},
-            {"of", error.of}};
+  Json json{
+      {"measured_over_predicted",
+       {{"percentile_10", error.low}, {"median", error.median}, {"percentile_90", error.high}}},
+      {"steps", error.steps},
+      {"of", error.of}};
   if (error.pairs > 0) json["between_two"] = error.between_two;
   for (const MeasuredStep& step : error.nearest) {
     json["nearest"].push_back(

@@ -96,9 +96,12 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
     const GroupedTable* table = table_for(device.kernels->grouped, peak.dtype);
     if (table == nullptr) return std::nullopt;
     const double slower = 1 + table->side / static_cast<double>(product.m);
-    return KernelCost{table->overhead, kernel.flops / peak.rate * (slower / table->efficiency),
-                      kernel.bytes / device.memory_bandwidth.value, Seconds(0),
-                      Evidence::modelled, &table->source};
+    return KernelCost{table->overhead,
+                      kernel.flops / peak.rate * (slower / table->efficiency),
+                      kernel.bytes / device.memory_bandwidth.value,
+                      Seconds(0),
+                      Evidence::modelled,
+                      &table->source};
   }
   const ProductTable* table = table_for(device.kernels->products, peak.dtype);
   if (table == nullptr) return std::nullopt;
@@ -108,22 +111,24 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
   const std::optional<Sourced<double>>& unaligned =
       product.batch > 1 && table->unaligned_batch ? table->unaligned_batch : table->unaligned;
   if (!product.aligned && unaligned) {
-    return KernelCost{table->floor, kernel.flops / peak.rate * (1 / unaligned->value),
+    return KernelCost{table->floor,
+                      kernel.flops / peak.rate * (1 / unaligned->value),
                       kernel.bytes / device.memory_bandwidth.value * (1 / table->byte_efficiency),
-                      adding, Evidence::modelled, &unaligned->source};
+                      adding,
+                      Evidence::modelled,
+                      &unaligned->source};
   }
   // Products side by side fill the device as one with all their rows does.
   const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);
   const double factor = std::exp(found.value);
   const double deeper = 1 + table->depth / static_cast<double>(product.k);
   const Bytes moved = kernel.bytes - (table->adding ? kernel.added : Bytes(0));
-  return KernelCost{
-      table->floor * factor,
-      kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
-      moved / device.memory_bandwidth.value * (factor / table->byte_efficiency),
-      adding,
-      found.evidence,
-      &table->source};
+  return KernelCost{table->floor * factor,
+                    kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
+                    moved / device.memory_bandwidth.value * (factor / table->byte_efficiency),
+                    adding,
+                    found.evidence,
+                    &table->source};
 }
 
 std::optional<KernelCost> attention_cost(const DeviceProfile& device, const Kernel& kernel,
@@ -146,8 +151,11 @@ std::optional<KernelCost> attention_cost(const DeviceProfile& device, const Kern
   const double sms = device.sms ? static_cast<double>(device.sms->value) : 1;
   const double slower = (1 + table->prologue / std::max(keys, 1.0)) * (1 + table->head / numbers) *
                         std::max(1.0, sms / blocks) / table->efficiency;
-  return KernelCost{table->overhead, kernel.flops / peak.rate * slower,
-                    kernel.bytes / device.memory_bandwidth.value, Seconds(0), Evidence::modelled,
+  return KernelCost{table->overhead,
+                    kernel.flops / peak.rate * slower,
+                    kernel.bytes / device.memory_bandwidth.value,
+                    Seconds(0),
+                    Evidence::modelled,
                     &table->source};
 }
 
@@ -156,9 +164,12 @@ std::optional<KernelCost> operation_cost(const DeviceProfile& device, const Kern
   if (stacks == device.kernels->operations.end()) return std::nullopt;
   const auto table = stacks->second.find(kernel.implementation);
   if (table == stacks->second.end()) return std::nullopt;
-  return KernelCost{table->second.overhead, Seconds(0),
+  return KernelCost{table->second.overhead,
+                    Seconds(0),
                     kernel.bytes / device.memory_bandwidth.value * (1 / table->second.efficiency),
-                    Seconds(0), Evidence::modelled, &table->second.source};
+                    Seconds(0),
+                    Evidence::modelled,
+                    &table->second.source};
 }
 
 // None: no table of such kernels.

@@ -48,8 +48,8 @@ Draw draw_of(const DeviceProfile& device, const std::vector<KernelLoad>& mix) {
 double energy_of_slowest(const PowerProfile& power, std::int64_t devices) {
   if (!power.spread || devices < 2) return 1;
   const auto count = static_cast<double>(devices);
-  const double lowest = boost::math::quantile(boost::math::normal(),
-                                              (count - 0.375) / (count + 0.25));
+  const double lowest =
+      boost::math::quantile(boost::math::normal(), (count - 0.375) / (count + 0.25));
   constexpr double least = 0.1;  // as below
   const double clock = std::max(least, 1 - power.spread->value * lowest);
   return 1 / (clock * clock * clock);

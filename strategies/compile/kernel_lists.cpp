@@ -229,9 +229,8 @@ class Listing {
     if (is_weight(operand) || saved_.contains(operand)) return;
     const bool is_gathered = gathered_.contains(operand);
     if (!is_gathered && bits_of(value.dtype) <= 8) return;
-    const bool makes_weights =
-        std::none_of(product.operands.begin(), product.operands.end(),
-                     [&](ValueId other) { return is_weight(other); });
+    const bool makes_weights = std::none_of(product.operands.begin(), product.operands.end(),
+                                            [&](ValueId other) { return is_weight(other); });
     if (is_gathered && !makes_weights) return;
     if (!quantized.insert(operand).second) return;
     const double of_stack = choice_.stack == "compiled" ? 6 : 4;
@@ -255,10 +254,9 @@ class Listing {
 
   // Of a gather whose result products of few bits alone read: the first of them.
   [[nodiscard]] const Item* product_behind(const Item& item) const {
-    const bool is_gather = choice_.stack == transformer_engine &&
-                           item.kind == TaskKind::collective &&
-                           item.stream == Stream::activations &&
-                           item.collective.kind == CollectiveKind::all_gather;
+    const bool is_gather =
+        choice_.stack == transformer_engine && item.kind == TaskKind::collective &&
+        item.stream == Stream::activations && item.collective.kind == CollectiveKind::all_gather;
     if (!is_gather || bits_of(values_[at(item.results.front())].dtype) <= 8) return nullptr;
     const Item* first = nullptr;
     for (const Item& reader : body_) {

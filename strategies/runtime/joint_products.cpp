@@ -37,8 +37,7 @@ class JointProducts {
       return one.product && one.op == first.op && one.dtype == first.dtype &&
              one.product->batch == first.product->batch;
     };
-    const bool are_one =
-        parts.size() == count && std::all_of(parts.begin(), parts.end(), is_alike);
+    const bool are_one = parts.size() == count && std::all_of(parts.begin(), parts.end(), is_alike);
     return are_one ? parts : Parts{};
   }
 
@@ -133,8 +132,8 @@ class JointProducts {
     // [out, tokens] x [tokens, in] or the other way round: `in` is what is read in common.
     const Value& input = step_.values[at(read)];
     const Product& product = *parts.front()->kernel.product;
-    const std::int64_t numbers = input.bytes.count() / std::max<std::int64_t>(
-                                                           size_of(input.dtype).count(), 1);
+    const std::int64_t numbers =
+        input.bytes.count() / std::max<std::int64_t>(size_of(input.dtype).count(), 1);
     const bool has_inputs_first = numbers == product.batch * product.m * product.k;
     move_work(parts, *parts.back(), has_inputs_first ? &Product::n : &Product::m, input.bytes);
   }

@@ -19,8 +19,7 @@ bool is_product(const Item& item) {
 
 class Overlapping {
  public:
-  Overlapping(SpmdStep& step, const AxisRef& axis)
-      : step_(step), axis_(axis), pieces_(axis.size) {}
+  Overlapping(SpmdStep& step, const AxisRef& axis) : step_(step), axis_(axis), pieces_(axis.size) {}
 
   void run(BlockPass& pass, bool scatters) {
     std::vector<Item> body;
@@ -69,8 +68,8 @@ class Overlapping {
       const ValueId whole = body[g].results.front();
       const auto behind = body.begin() + static_cast<std::ptrdiff_t>(g) + 1;
       const auto until = body.begin() + static_cast<std::ptrdiff_t>(i);
-      const bool is_first = std::none_of(
-          behind, until, [&](const Item& item) { return reads(item, whole); });
+      const bool is_first =
+          std::none_of(behind, until, [&](const Item& item) { return reads(item, whole); });
       if (reads(product, whole) && is_first) return &body[g];
     }
     return nullptr;
@@ -105,8 +104,8 @@ class Overlapping {
   [[nodiscard]] Item pieces_of(const Item& product, std::int64_t count) const {
     Item piece = product;
     Kernel& kernel = piece.kernel;
-    kernel.flops = Flops(kernel.flops.count() * static_cast<double>(count) /
-                         static_cast<double>(pieces_));
+    kernel.flops =
+        Flops(kernel.flops.count() * static_cast<double>(count) / static_cast<double>(pieces_));
     Bytes weights{0};
     for (const ValueId operand : product.operands) {
       if (is_weight(operand)) weights += step_.values[at(operand)].bytes;

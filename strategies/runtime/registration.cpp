@@ -50,8 +50,7 @@ class Registration {
   [[nodiscard]] const Tensor& tensor(TensorId id) const { return workload_.tensors[at(id)]; }
 
   [[nodiscard]] bool is_output_of_attention(const Op& op) const {
-    return kind_of(op) == OpKind::einsum &&
-           has(workload_, op.operands.front(), LabelRole::heads) &&
+    return kind_of(op) == OpKind::einsum && has(workload_, op.operands.front(), LabelRole::heads) &&
            !has(workload_, op.results.front(), LabelRole::heads);
   }
 

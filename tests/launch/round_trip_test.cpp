@@ -100,6 +100,7 @@ TEST_CASE("Megatron's arguments say all of an experiment", "[laws]") {
        R"({"mesh": {"dp": 1, "tp": 1}})"},
       {"{}", R"({"strategy": {"distributed_optimizer": false}})",
        R"({"strategy": {"overlap": {"gradients": false, "parameters": false}}})",
+       R"({"strategy": {"overlap": {"gradients": true, "parameters": true, "tp": true}}})",
        R"({"strategy": {"bucket_elements": 10000000}})",
        R"({"strategy": {"overlap": {"gradients": true, "parameters": false}}})"},
       {"{}", R"({"workload": {"precision": {"gradients": "bf16"}}})",
@@ -184,7 +185,8 @@ TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
        R"({"workload": {"precision": {"parameters": "bf16", "gradients": "bf16", "moments": "bf16",
            "reduce": "fp32"}}})"},
       {"{}", R"({"strategy": {"reshard_after_forward": true}})",
-       R"({"strategy": {"reshard_after_forward": false}})", R"({"workload": {"batch": 64}})"},
+       R"({"strategy": {"reshard_after_forward": false}})", R"({"workload": {"batch": 64}})",
+       R"({"strategy": {"async_tp": true}})"},
       {R"({"strategy": {"kernels": "eager"}})", R"({"strategy": {"kernels": "compiled"}})", "{}"}};
   const bool holds = rc::check([&] {
     require_same(drawn(R"({"workload": {"step": "train", "batch": 32, "microbatch": 1,

@@ -147,8 +147,8 @@ TEST_CASE("The known error is said once, or for each with another") {
   CHECK_THAT(known_error_text({one, other}), StartsWith("measured steps took"));
 }
 
-// Two seconds apart by a third are no tie where such pairs are 15 % off from each other, and are one
-// where they are 40 % off.
+// Steps a third apart are no tie where such pairs are 15 % off from each other, and are one where
+// they are 40 % off.
 TEST_CASE("A tie follows from how differently such steps are off") {
   Figures shorter = figures_of(fixture::fsdp());
   Figures longer = shorter;

@@ -77,7 +77,8 @@ bool waits_for(const Plan& plan, const Task& task, const Task& other) {
 
 // linear_qkv, linear_proj, linear_fc1, linear_fc2: four products where there are seven weights, and
 // eight in backward.
-TEST_CASE("queries, keys and values are one product in Megatron, and both halves of a gated layer") {
+TEST_CASE(
+    "queries, keys and values are one product in Megatron, and both halves of a gated layer") {
   const Plan plan = plan_over(megatron(false), 1);
   CHECK(products_of(plan, Phase::forward) ==
         std::vector<Product>{{1, row_count, head_width, hidden},
@@ -97,9 +98,9 @@ TEST_CASE("queries, keys and values are one product in Megatron, and both halves
 
 TEST_CASE("joint products do the work of their parts") {
   const auto plan_with = [](const char* fused) {
-    return plan_over(R"({"name": "ddp", "kernels": {"base": "eager", "fused": [)" +
-                       std::string(fused) + "]}}",
-                   1);
+    return plan_over(
+        R"({"name": "ddp", "kernels": {"base": "eager", "fused": [)" + std::string(fused) + "]}}",
+        1);
   };
   const double products = flops_of(plan_with(R"("qkv")"));
   // Three sums of as many numbers as the hidden state has are not there, of 32 layers.
