@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -22,7 +21,7 @@ constexpr std::size_t named = 3;   // in reports
 constexpr double far_outside = 2;  // times the largest that was measured, or a part of the least
 constexpr std::size_t columns = 11;
 
-using Steps = std::vector<const MeasuredStep*>;
+using Steps = std::vector<const PublishedStep*>;
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -44,7 +43,7 @@ double number(std::string_view text, int line) {
   return value;
 }
 
-MeasuredStep read_step(std::string_view text, int line) {
+PublishedStep read_step(std::string_view text, int line) {
   const std::vector<std::string_view> fields = fields_of(text);
   if (fields.size() != columns) {
     throw InputError({"steps.tsv", fmt::format("line {}", line)},
@@ -88,7 +87,7 @@ struct Alike {
   std::string words;
 };
 
-Alike alike(const Situation& situation, const std::vector<MeasuredStep>& all) {
+Alike alike(const Situation& situation, const std::vector<PublishedStep>& all) {
   const std::string kind = situation.has_experts ? "mixtures of experts" : "dense models";
   const std::string of = fmt::format("published {} steps", situation.step);
   struct Wanted {
@@ -105,7 +104,7 @@ Alike alike(const Situation& situation, const std::vector<MeasuredStep>& all) {
   Alike found;
   for (const Wanted& wanted : levels) {
     found = {{}, wanted.words};
-    for (const MeasuredStep& step : all) {
+    for (const PublishedStep& step : all) {
       const Situation& other = step.situation;
       const bool is_alike = other.step == situation.step &&
                             (!wanted.experts || other.has_experts == situation.has_experts) &&
@@ -118,7 +117,7 @@ Alike alike(const Situation& situation, const std::vector<MeasuredStep>& all) {
   return found;
 }
 
-std::string_view source_of(const MeasuredStep& step) {
+std::string_view source_of(const PublishedStep& step) {
   return std::string_view(step.id).substr(0, step.id.find('/'));
 }
 
@@ -168,8 +167,8 @@ std::vector<std::string> outside(const Situation& situation, const Steps& steps)
 
 }  // namespace
 
-std::vector<MeasuredStep> read_measured_steps(std::string_view text) {
-  std::vector<MeasuredStep> steps;
+std::vector<PublishedStep> read_published_steps(std::string_view text) {
+  std::vector<PublishedStep> steps;
   bool has_header = false;
   for (int line = 1; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
@@ -181,12 +180,13 @@ std::vector<MeasuredStep> read_measured_steps(std::string_view text) {
   return steps;
 }
 
-const std::vector<MeasuredStep>& measured_steps() {
-  static const std::vector<MeasuredStep> steps = read_measured_steps(resources::measured_steps_tsv);
+const std::vector<PublishedStep>& published_steps() {
+  static const std::vector<PublishedStep> steps =
+      read_published_steps(resources::published_steps_tsv);
   return steps;
 }
 
-StepEvidence evidence_for(const Situation& situation, const std::vector<MeasuredStep>& steps) {
+StepEvidence evidence_for(const Situation& situation, const std::vector<PublishedStep>& steps) {
   Alike found = alike(situation, steps);
   StepEvidence evidence;
   evidence.of = found.words;
@@ -202,7 +202,7 @@ StepEvidence evidence_for(const Situation& situation, const std::vector<Measured
     evidence.of = fmt::format("{} {}", found.steps.size(), found.words);
   }
   std::vector<double> ratios;
-  for (const MeasuredStep* step : found.steps) ratios.push_back(step->ratio());
+  for (const PublishedStep* step : found.steps) ratios.push_back(step->ratio());
   std::sort(ratios.begin(), ratios.end());
   evidence.steps = static_cast<int>(ratios.size());
   evidence.low = percentile(ratios, 0.1);
@@ -222,12 +222,6 @@ std::string evidence_sentence(const StepEvidence& evidence) {
       "measured steps took {:.2f} times the predicted time ({:.2f} to {:.2f} times in "
       "8 of 10; {})",
       evidence.median, evidence.low, evidence.high, evidence.of);
-}
-
-std::string measured_sentence(const MeasuredStep& step) {
-  return fmt::format(
-      "{}: {} measured, {} predicted ({:+.1f} %)", step.id, format_seconds(Seconds(step.measured)),
-      format_seconds(Seconds(step.predicted)), 100 * (step.predicted / step.measured - 1));
 }
 
 }  // namespace shardsim

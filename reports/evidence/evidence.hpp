@@ -31,7 +31,7 @@ struct Situation {
   double sequence = 1;
 };
 
-struct MeasuredStep {
+struct PublishedStep {
   std::string id;  // "dgxc_llama31_h100/6": source and number
   Situation situation;
   double measured = 0;   // in seconds
@@ -49,23 +49,21 @@ struct StepEvidence {
   int pairs = 0;
   double between_two = 1;
   std::string of;
-  std::vector<MeasuredStep> nearest;
+  std::vector<PublishedStep> nearest;
   std::vector<std::string> outside;
 };
 
 // The steps that ship.
-[[nodiscard]] const std::vector<MeasuredStep>& measured_steps();
+[[nodiscard]] const std::vector<PublishedStep>& published_steps();
 // Lines of `steps.tsv`. Throws InputError.
-[[nodiscard]] std::vector<MeasuredStep> read_measured_steps(std::string_view text);
+[[nodiscard]] std::vector<PublishedStep> read_published_steps(std::string_view text);
 
 // Of `steps`, which are not empty.
-[[nodiscard]] StepEvidence evidence_for(const Situation& situation,
-                                        const std::vector<MeasuredStep>& steps = measured_steps());
+[[nodiscard]] StepEvidence evidence_for(
+    const Situation& situation, const std::vector<PublishedStep>& steps = published_steps());
 
 // "measured steps took 1.02 times the predicted time (0.93 to 1.15 times in 8 of 10; the nearest 30
 // of 121 published dense steps of transformer-engine on H100 SXM5 80 GB)"
 [[nodiscard]] std::string evidence_sentence(const StepEvidence& evidence);
-// "dgxc_llama31_h100/6: 5.750 s measured, 5.812 s predicted (+1.1 %)"
-[[nodiscard]] std::string measured_sentence(const MeasuredStep& step);
 
 }  // namespace shardsim

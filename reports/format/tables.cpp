@@ -89,6 +89,23 @@ double fraction_of(Bytes part, Bytes whole) {
   return static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
+// Published steps near this one.
+Table nearby_table(const StepEvidence& evidence) {
+  std::string caption = "Published steps nearby, and what is predicted of them";
+  if (!evidence.outside.empty()) {
+    caption += fmt::format("; here is {}", fmt::join(evidence.outside, "; "));
+  }
+  Table table{std::move(caption),
+              {{"step", left}, {"measured", right}, {"predicted", right}, {"error", right}},
+              {}};
+  for (const PublishedStep& step : evidence.nearest) {
+    table.rows.push_back({words(step.id), words(format_seconds(Seconds(step.measured))),
+                          words(format_seconds(Seconds(step.predicted))),
+                          words(fmt::format("{:+.1f} %", 100 * (1 / step.ratio() - 1)))});
+  }
+  return table;
+}
+
 }  // namespace
 
 std::string to_text(const Table& table, std::string_view indent, std::size_t width) {
@@ -258,6 +275,7 @@ std::vector<Table> run_tables(const Figures& figures) {
     tables.push_back(class_time_table(figures));
   }
   if (!figures.padding.empty()) tables.push_back(padding_table(figures));
+  if (figures.known_error) tables.push_back(nearby_table(*figures.known_error));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }
@@ -270,13 +288,6 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
   lines.emplace_back("step time", duration(figures.step).text);
   if (figures.known_error) {
     lines.emplace_back("known error", evidence_sentence(*figures.known_error));
-    std::vector<std::string> nearest;
-    for (const MeasuredStep& step : figures.known_error->nearest) {
-      nearest.push_back(measured_sentence(step));
-    }
-    if (!nearest.empty()) {
-      lines.emplace_back("measured nearby", fmt::format("{}", fmt::join(nearest, "; ")));
-    }
     if (!figures.known_error->outside.empty()) {
       lines.emplace_back("beyond evidence",
                          fmt::format("{}", fmt::join(figures.known_error->outside, "; ")));

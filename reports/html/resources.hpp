@@ -5,7 +5,7 @@
 
 namespace shardsim::resources {
 
-extern const std::string_view measured_steps_tsv;  // evidence/evidence.hpp
+extern const std::string_view published_steps_tsv;  // evidence/evidence.hpp
 extern const std::string_view opening_html;
 extern const std::string_view page_html;
 extern const std::string_view configuration_html;

@@ -182,7 +182,7 @@ Json known_error_json(const StepEvidence& error) {
       {"steps", error.steps},
       {"of", error.of}};
   if (error.pairs > 0) json["between_two"] = error.between_two;
-  for (const MeasuredStep& step : error.nearest) {
+  for (const PublishedStep& step : error.nearest) {
     json["nearest"].push_back(
         {{"id", step.id}, {"measured_s", step.measured}, {"predicted_s", step.predicted}});
   }

@@ -23,10 +23,10 @@ Situation small_step() {
 
 // Ten, whose measured times are 1.0, 1.1 ... 1.9 of the predicted ones; each has twice the
 // parameters of the one before.
-std::vector<MeasuredStep> ten_steps() {
-  std::vector<MeasuredStep> steps;
+std::vector<PublishedStep> ten_steps() {
+  std::vector<PublishedStep> steps;
   for (int i = 0; i < 10; ++i) {
-    MeasuredStep step{"source/" + std::to_string(i), small_step(), 1 + 0.1 * i, 1};
+    PublishedStep step{"source/" + std::to_string(i), small_step(), 1 + 0.1 * i, 1};
     step.situation.parameters *= 1 << i;
     steps.push_back(step);
   }
@@ -75,7 +75,7 @@ TEST_CASE("sizes beyond twice what was measured are said") {
 
 // Of one source and model 1.0 and 1.1, 1.2: ratios 1.1, 1.2 and 1.0909.
 TEST_CASE("two of one source and model say by how much errors differ") {
-  std::vector<MeasuredStep> steps = ten_steps();
+  std::vector<PublishedStep> steps = ten_steps();
   for (int i = 0; i < 3; ++i) steps[static_cast<std::size_t>(i)].situation = small_step();
   const StepEvidence evidence = evidence_for(small_step(), steps);
   CHECK(evidence.pairs == 3);
@@ -85,20 +85,19 @@ TEST_CASE("two of one source and model say by how much errors differ") {
 TEST_CASE("a table of measured steps is read, or an error with its line") {
   const std::string header = "# sources\nid\tand so on\n";
   const std::string there = "a/1\teager\tA100, 400 W\ttrain\texperts\t5\t2\t3\t4\t";
-  const auto steps = read_measured_steps(header + there + "1.5\t1\n");
+  const auto steps = read_published_steps(header + there + "1.5\t1\n");
   REQUIRE(steps.size() == 1);
   CHECK(steps[0].situation.device == "A100, 400 W");
   CHECK(steps[0].situation.has_experts);
   CHECK(steps[0].ratio() == 1.5);
-  CHECK(measured_sentence(steps[0]) == "a/1: 1.500 s measured, 1.000 s predicted (-33.3 %)");
-  CHECK_THROWS_WITH(read_measured_steps(header + "a\tb\n"), Contains("line 3"));
-  CHECK_THROWS_WITH(read_measured_steps(header + there + "0\t1\n"),
+  CHECK_THROWS_WITH(read_published_steps(header + "a\tb\n"), Contains("line 3"));
+  CHECK_THROWS_WITH(read_published_steps(header + there + "0\t1\n"),
                     Contains("\"0\" is no positive number"));
 }
 
 TEST_CASE("the steps that ship are read, with their sources") {
-  CHECK(measured_steps().size() > 500);
-  for (const MeasuredStep& step : measured_steps()) {
+  CHECK(published_steps().size() > 500);
+  for (const PublishedStep& step : published_steps()) {
     CHECK(step.ratio() > 0.02);
     CHECK(step.ratio() < 50);
   }
