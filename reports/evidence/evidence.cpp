@@ -118,7 +118,8 @@ Alike alike(const Situation& situation, const std::vector<PublishedStep>& all) {
 }
 
 std::string_view source_of(const PublishedStep& step) {
-  return std::string_view(step.id).substr(0, step.id.find('/'));
+  const std::string_view id = step.id;
+  return id.substr(0, id.find('/'));
 }
 
 // Of every two that have source, model, sequence and device in common: how differently they are
