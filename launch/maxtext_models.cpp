@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +80,47 @@ void find_sizes(Facts& facts) {
   }
 }
 
+// What layers made of their sizes do not have.
+void refuse_others(const Block& block, const Facts& facts) {
+  const Json activations = block.gated ? Json::array({"silu", "linear"}) : Json::array({"gelu"});
+  if (facts.at("arg.activations") != activations) {
+    facts.fail("arg.activations", fmt::format("of layers made of their sizes the activation is {}",
+                                              activations.dump()));
+  }
+  const auto refuse = [&](const char* fact) {
+    facts.fail(fact, "name the model's config.json with --model");
+  };
+  for (const char* fact : {"arg.post_norms", "arg.sink", "arg.mlp_bias"}) {
+    if (facts.flag(fact)) refuse(fact);
+  }
+  if (facts.number("arg.rotary_fraction") != 1) refuse("arg.rotary_fraction");
+  if (block.gated && facts.integer("arg.positions", -1) != -1) refuse("arg.positions");
+}
+
+void find_latent(Facts& facts) {
+  const auto take = [&](std::initializer_list<const char*> sizes) {
+    for (const char* size : sizes) {
+      facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
+    }
+  };
+  facts.set("model.kv_heads", facts.at("model.heads"));
+  if (facts.integer("arg.q_rank", 0) > 0) facts.set("model.q_rank", facts.at("arg.q_rank"));
+  take({"kv_rank", "nope_dim", "rope_dim", "value_dim"});
+  if (facts.is("arg.scores", "sigmoid")) facts.set("model.scores", "sigmoid");
+  facts.set("model.dense_layers", facts.integer("arg.dense_layers", 0));
+  if (facts.flag("arg.uses_index")) take({"index_heads", "index_dim", "index_top"});
+}
+
+void find_experts(Facts& facts) {
+  facts.set("model.experts", facts.integer("arg.experts"));
+  facts.set("model.top_k", facts.integer("arg.top_k"));
+  // A mixture without latents has base_mlp_dim for its experts; both must be given equal.
+  const char* width = facts.given("arg.expert_width") ? "arg.expert_width" : "arg.width";
+  facts.set("model.expert_width", facts.integer(width));
+  if (!facts.flag("model.latent")) return;
+  facts.set("model.shared_width", facts.integer("arg.shared_experts", 0) * facts.integer(width));
+}
+
 Json model_of_sizes(Facts& facts) {
   const std::string name = facts.text("arg.block");
   if (is_maxtext_block(name)) {
@@ -94,54 +138,46 @@ Json model_of_sizes(Facts& facts) {
   }
   find_sizes(facts);
   for (const auto& [fact, json] : block->is) facts.set(fact, Json::parse(json));
-  const Json activations = block->gated ? Json::array({"silu", "linear"}) : Json::array({"gelu"});
-  if (facts.at("arg.activations") != activations) {
-    facts.fail("arg.activations", fmt::format("of layers made of their sizes the activation is {}",
-                                              activations.dump()));
-  }
-  for (const char* fact : {"arg.post_norms", "arg.sink", "arg.mlp_bias"}) {
-    if (facts.flag(fact)) facts.fail(fact, "name the model's config.json with --model");
-  }
-  if (facts.number("arg.rotary_fraction") != 1) {
-    facts.fail("arg.rotary_fraction", "name the model's config.json with --model");
-  }
-  const std::int64_t positions = facts.integer("arg.positions", -1);
-  if (block->gated && positions != -1) {
-    facts.fail("arg.positions", "name the model's config.json with --model");
-  }
-  if (!block->gated) facts.set("model.positions_limit", positions);
+  refuse_others(*block, facts);
+  if (!block->gated) facts.set("model.positions_limit", facts.integer("arg.positions", -1));
   const bool latent = facts.flag("model.latent");
   if (!latent) facts.set("model.head_dim", facts.integer("arg.head_dim"));
   if (facts.is("arg.attention_type", "local_sliding")) {
     facts.set("model.window", facts.integer("arg.window"));
   }
-  if (latent) {
-    facts.set("model.kv_heads", facts.at("model.heads"));
-    if (facts.integer("arg.q_rank", 0) > 0) facts.set("model.q_rank", facts.at("arg.q_rank"));
-    for (const char* size : {"kv_rank", "nope_dim", "rope_dim", "value_dim"}) {
-      facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
-    }
-    if (facts.is("arg.scores", "sigmoid")) facts.set("model.scores", "sigmoid");
-    facts.set("model.dense_layers", facts.integer("arg.dense_layers", 0));
-    if (facts.flag("arg.uses_index")) {
-      for (const char* size : {"index_heads", "index_dim", "index_top"}) {
-        facts.set(fmt::format("model.{}", size), facts.integer(fmt::format("arg.{}", size)));
-      }
-    }
-  }
-  if (block->routed) {
-    facts.set("model.experts", facts.integer("arg.experts"));
-    facts.set("model.top_k", facts.integer("arg.top_k"));
-    // A mixture without latents has base_mlp_dim for its experts; both must be given equal.
-    const char* width = facts.given("arg.expert_width") ? "arg.expert_width" : "arg.width";
-    facts.set("model.expert_width", facts.integer(width));
-    if (latent) {
-      facts.set("model.shared_width",
-                facts.integer("arg.shared_experts", 0) * facts.integer(width));
-    }
-  }
+  if (latent) find_latent(facts);
+  if (block->routed) find_experts(facts);
   return config_of_facts(facts);
 }
+
+using Names = std::pair<std::string_view, std::string_view>;
+
+// Decoder blocks by "model_type".
+constexpr Names block_of_type[] = {{"llama", "llama2"},         {"mistral", "mistral"},
+                                   {"qwen3", "qwen3"},          {"mixtral", "mixtral"},
+                                   {"qwen3_moe", "qwen3_moe"},  {"deepseek_v2", "deepseek"},
+                                   {"deepseek_v3", "deepseek"}, {"deepseek_v32", "deepseek"},
+                                   {"qwen2", "qwen2"},          {"gpt2", "gpt3"}};
+
+// Of a model and of MaxText's keys.
+constexpr Names written_facts[] = {{"model.hidden", "arg.hidden"},
+                                   {"model.heads", "arg.heads"},
+                                   {"model.width", "arg.width"},
+                                   {"model.layers", "arg.layers"},
+                                   {"model.vocab", "model.vocab"},
+                                   {"model.tied", "model.tied"},
+                                   {"model.experts", "arg.experts"},
+                                   {"model.top_k", "arg.top_k"},
+                                   {"model.expert_width", "arg.expert_width"},
+                                   {"model.dense_layers", "arg.dense_layers"},
+                                   {"model.q_rank", "arg.q_rank"},
+                                   {"model.kv_rank", "arg.kv_rank"},
+                                   {"model.nope_dim", "arg.nope_dim"},
+                                   {"model.rope_dim", "arg.rope_dim"},
+                                   {"model.value_dim", "arg.value_dim"},
+                                   {"model.index_heads", "arg.index_heads"},
+                                   {"model.index_dim", "arg.index_dim"},
+                                   {"model.index_top", "arg.index_top"}};
 
 }  // namespace maxtext
 }  // namespace
@@ -156,7 +192,9 @@ Json maxtext_model(Facts& facts) {
   }
   for (const MaxtextModel& model : maxtext_named_models()) {
     if (model.name == name) {
-      set_defaults(model.keys, maxtext_keys(), /*over_given=*/!overrides, facts);
+      for (const std::string_view keys : {model.of_block, model.keys}) {
+        set_defaults(keys, maxtext_keys(), /*over_given=*/!overrides, facts);
+      }
       return maxtext::model_of_sizes(facts);
     }
     known.emplace_back(model.name);
@@ -181,15 +219,10 @@ void add_maxtext_model_facts(const Json& model, const Json& config, const Place&
   Facts found(facts.whole());
   add_model_facts(config, place, found);
   const std::string type = config.value("model_type", "");
-  const std::pair<std::string_view, std::string_view> types[] = {
-      {"llama", "llama2"},         {"mistral", "mistral"},
-      {"qwen3", "qwen3"},          {"mixtral", "mixtral"},
-      {"qwen3_moe", "qwen3_moe"},  {"deepseek_v2", "deepseek"},
-      {"deepseek_v3", "deepseek"}, {"deepseek_v32", "deepseek"},
-      {"qwen2", "qwen2"},          {"gpt2", "gpt3"}};
-  const auto row = std::find_if(std::begin(types), std::end(types),
-                                [&](const auto& one) { return one.first == type; });
-  if (row == std::end(types)) {
+  const auto row =
+      std::find_if(std::begin(maxtext::block_of_type), std::end(maxtext::block_of_type),
+                   [&](const maxtext::Names& one) { return one.first == type; });
+  if (row == std::end(maxtext::block_of_type)) {
     throw InputError(place, fmt::format("MaxText has no decoder block for \"{}\" here", type));
   }
   facts.set("arg.block", row->second);
@@ -198,25 +231,7 @@ void add_maxtext_model_facts(const Json& model, const Json& config, const Place&
     facts.set("arg.positions", found.at("model.positions_limit"));
     if (!found.has("model.width")) found.set("model.width", 4 * found.integer("model.hidden"));
   }
-  const std::pair<const char*, const char*> sizes[] = {{"model.hidden", "arg.hidden"},
-                                                       {"model.heads", "arg.heads"},
-                                                       {"model.width", "arg.width"},
-                                                       {"model.layers", "arg.layers"},
-                                                       {"model.vocab", "model.vocab"},
-                                                       {"model.tied", "model.tied"},
-                                                       {"model.experts", "arg.experts"},
-                                                       {"model.top_k", "arg.top_k"},
-                                                       {"model.expert_width", "arg.expert_width"},
-                                                       {"model.dense_layers", "arg.dense_layers"},
-                                                       {"model.q_rank", "arg.q_rank"},
-                                                       {"model.kv_rank", "arg.kv_rank"},
-                                                       {"model.nope_dim", "arg.nope_dim"},
-                                                       {"model.rope_dim", "arg.rope_dim"},
-                                                       {"model.value_dim", "arg.value_dim"},
-                                                       {"model.index_heads", "arg.index_heads"},
-                                                       {"model.index_dim", "arg.index_dim"},
-                                                       {"model.index_top", "arg.index_top"}};
-  for (const auto& [ours, theirs] : sizes) {
+  for (const auto& [ours, theirs] : maxtext::written_facts) {
     if (found.has(ours)) facts.set(theirs, found.at(ours));
   }
   const std::int64_t heads = found.integer("model.heads");

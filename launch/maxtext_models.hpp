@@ -11,7 +11,8 @@ namespace shardsim {
 // configs/models of MaxText: what each has otherwise than base.yml.
 struct MaxtextModel {
   std::string_view name;
-  std::string_view keys;  // JSON, an object
+  std::string_view of_block;  // JSON, an object: what all models of its decoder block have
+  std::string_view keys;      // and what it has beside that
 };
 [[nodiscard]] const std::vector<MaxtextModel>& maxtext_named_models();
 

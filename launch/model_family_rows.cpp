@@ -152,9 +152,8 @@ std::vector<FamilyRow> mixtures() {
            {{"hidden_act", R"("silu")"}}}};
 }
 
-// Of several kinds of layers, and whatever Megatron's arguments make that no class is; last, as
-// those with a class of their own are these.
-std::vector<FamilyRow> other_families() {
+// Of several kinds of attention by turns.
+std::vector<FamilyRow> alternating_families() {
   return {{"gpt_oss",
            "GptOssForCausalLM",
            {{"model.sinks", "true"},
@@ -187,8 +186,13 @@ std::vector<FamilyRow> other_families() {
             {"attention_chunk_size", "model.chunk", "8192"},
             {"no_rope_layer_interval", "model.nope_interval", "4"},
             {"use_qk_norm", "model.l2_norm", "true"}},
-           {{"hidden_act", R"("silu")"}}},
-          {"nemotron_h",
+           {{"hidden_act", R"("silu")"}}}};
+}
+
+// Patterns of layers, and whatever Megatron's arguments make that no class is; last, as those with
+// a class of their own are these.
+std::vector<FamilyRow> patterned_families() {
+  return {{"nemotron_h",
            "NemotronHForCausalLM",
            {{"model.positions", R"("none")"}, {"model.gated", "false"}},
            joined(joined(sizes, biases),
@@ -253,7 +257,8 @@ const std::vector<FamilyRow>& family_rows() {
   static const std::vector<FamilyRow> rows = [] {
     std::vector<FamilyRow> all = dense_families();
     for (FamilyRow& row : mixtures()) all.push_back(std::move(row));
-    for (FamilyRow& row : other_families()) all.push_back(std::move(row));
+    for (FamilyRow& row : alternating_families()) all.push_back(std::move(row));
+    for (FamilyRow& row : patterned_families()) all.push_back(std::move(row));
     return all;
   }();
   return rows;
