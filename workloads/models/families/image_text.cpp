@@ -111,14 +111,16 @@ Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,
   }
   Mlp mlp;
   mlp.width = width;
-  mlp.form = MlpForm::plain;
+  mlp.name = names.mlp;
+  mlp.form = names.form;
   mlp.activation = "gelu";
   mlp.bias = names.bias;
   mlp.up = names.up;
   mlp.down = names.down;
+  const bool norm_bias = names.bias && names.norm == NormKind::layer;
   LayerKind layer{.name = "images",
-                  .branches = {{.before = {names.norm, names.norm1, names.bias}, .body = attention},
-                               {.before = {names.norm, names.norm2, names.bias}, .body = mlp}}};
+                  .branches = {{.before = {names.norm, names.norm1, norm_bias}, .body = attention},
+                               {.before = {names.norm, names.norm2, norm_bias}, .body = mlp}}};
   Stack stack;
   stack.prefix = prefix;
   stack.hidden = hidden;
@@ -172,12 +174,9 @@ std::int64_t add_pixtral_tower(ModelSpec& spec, const Config& images, const std:
              .up = "up_proj",
              .down = "down_proj",
              .norm = NormKind::rms,
-             .bias = false});
-  for (LayerKind& kind : stack.kinds) {
-    auto& mlp = std::get<Mlp>(kind.branches[1].body);
-    mlp.name = "feed_forward";
-    mlp.form = MlpForm::gated;
-  }
+             .bias = false,
+             .form = MlpForm::gated,
+             .mlp = "feed_forward"});
   add_silent(spec, std::move(stack));
   return hidden;
 }
@@ -299,11 +298,8 @@ ModelSpec qwen2_5_vl(const Config& c) {
                        .up = "up_proj",
                        .down = "down_proj",
                        .qkv = "qkv",
-                       .norm = NormKind::rms});
-  for (LayerKind& kind : stack.kinds) {
-    for (Branch& branch : kind.branches) branch.before.bias = false;
-    std::get<Mlp>(kind.branches[1].body).form = MlpForm::gated;
-  }
+                       .norm = NormKind::rms,
+                       .form = MlpForm::gated});
   add_silent(spec, std::move(stack));
   return spec;
 }

@@ -35,7 +35,9 @@ struct TowerNames {
   std::string up = "fc1", down = "fc2";
   std::string qkv{};  // fused under this name
   NormKind norm = NormKind::layer;
-  bool bias = true;
+  bool bias = true;  // of products, and of norms that have one
+  MlpForm form = MlpForm::plain;
+  std::string mlp = "mlp";
 };
 
 [[nodiscard]] Stack tower(const std::string& prefix, std::int64_t hidden, std::int64_t layers,

@@ -53,10 +53,10 @@ ModelSpec glm_vision(const Config& c, std::string_view architecture) {
              .down = "down_proj",
              .qkv = "qkv",
              .norm = NormKind::rms,
-             .bias = false});
+             .bias = false,
+             .form = MlpForm::gated});
   for (LayerKind& kind : stack.kinds) {
     set_biases(std::get<Attention>(kind.branches[0].body), bias, false);
-    std::get<Mlp>(kind.branches[1].body).form = MlpForm::gated;
   }
   add_silent(spec, std::move(stack));
   return spec;
