@@ -16,34 +16,25 @@ that an experiment can switch off, and tables what that makes of their errors.
 """
 
 import argparse
-import concurrent.futures
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import zlib
 from collections import defaultdict
 
+from step_tables.ablations import ablations
+from step_tables.evidence import write_evidence
+from step_tables.ranking import ranking
+from step_tables.rows import figures, grouped, measured_time, percentile, predict_all, ratios_of
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "accuracy.md"
-EVIDENCE = ROOT / "reports" / "evidence" / "steps.tsv"
 BEGIN = "<!-- scripts/accuracy_steps.py writes this part -->"
 END = "<!-- up to here -->"
-TIME_LIMIT_S = 120
-# What was measured, and the key of a result that says it.
-MEMORY_KINDS = {"allocated": "allocated_bytes", "reserved": "reserved_bytes", "smi": "process_bytes"}
-# What a row's source says and its experiment does not, for which there is a key.
-SAID_BESIDE = {"one-shot all-reduce": ("algorithms", {"all-reduce": "one-shot"})}
 
 
 def is_report_half(row_id):
     return zlib.crc32(row_id.encode()) % 2 == 1
-
-
-def measured_time(row):
-    measured = row["measured"]
-    return measured.get("step_time_s", measured.get("latency_s"))
 
 
 def device_of(row):
@@ -53,65 +44,6 @@ def device_of(row):
     changed = machine.get("device", {})
     name = changed.get("name") or " ".join(str(value) for value in changed.values())
     return f"{machine['extends']} ({name})" if name else f"{machine['extends']} (network)"
-
-
-def memory_of(result, row):
-    """By kind, of the rank that was measured: the first, the last or the fullest."""
-    classes = result["memory"]["per_device_class"]
-    place = {"first": 0, "last": -1}.get(row["measured"].get("memory_rank"))
-    counted = result["memory"] if place is None else classes[place]
-    return {kind: counted[key] for kind, key in MEMORY_KINDS.items()}
-
-
-def predict(shardsim, folder, number, row):
-    """What one row came to: {"predicted": seconds} or {"refused": message}."""
-    path = pathlib.Path(folder) / f"{number}.json"
-    experiment = dict(row["experiment"])
-    for said, (key, value) in SAID_BESIDE.items():
-        if any(said in text for text in row.get("not_said", [])):
-            experiment.setdefault(key, value)
-    path.write_text(json.dumps(experiment))
-    try:
-        run = subprocess.run(
-            [shardsim, "run", str(path), "--format", "json"],
-            capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return {"refused": f"took more than {TIME_LIMIT_S} s"}
-    finally:
-        path.unlink()
-    if run.returncode != 0:
-        lines = [line for line in run.stderr.splitlines() if line.strip()]
-        first = lines[0] if lines else f"exit code {run.returncode}"
-        return {"refused": first.replace(str(path), "row")}
-    result = json.loads(run.stdout)
-    return {"predicted": result["step_time_s"], "memory": memory_of(result, row),
-            "situation": result.get("situation")}
-
-
-def predict_all(shardsim, rows, jobs):
-    with tempfile.TemporaryDirectory() as folder:
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(predict, shardsim, folder, i, row) for i, row in enumerate(rows)]
-            return {row["id"]: future.result() for row, future in zip(rows, futures)}
-
-
-def percentile(values, share):
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def ratios_of(rows, outcomes):
-    return [outcomes[row["id"]]["predicted"] / measured_time(row) for row in rows
-            if "predicted" in outcomes.get(row["id"], {})]
-
-
-def figures(ratios):
-    """Median and 90th percentile of |ratio - 1|, and the median ratio less 1, in percent."""
-    errors = [abs(ratio - 1) * 100 for ratio in ratios]
-    return percentile(errors, 0.5), percentile(errors, 0.9), (percentile(ratios, 0.5) - 1) * 100
 
 
 def table(title, groups, outcomes, earlier):
@@ -132,13 +64,6 @@ def table(title, groups, outcomes, earlier):
             cells.append(f"{figures(old)[2]:+.1f}" if old else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def grouped(rows, key):
-    groups = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def strategy_of(row):
@@ -173,109 +98,6 @@ def known_error(rows, outcomes):
     cells = [str(len(measured))] + [f"{percentile(measured, share):.2f}" for share in (0.1, 0.5, 0.9)]
     return ("| measured / predicted, A and B | 10th percentile | median | 90th percentile |\n"
             "|--:|--:|--:|--:|\n| " + " | ".join(cells) + " |\n")
-
-
-def without_power_limit(experiment):
-    machine = experiment["machine"]
-    machine = {"extends": machine} if isinstance(machine, str) else dict(machine)
-    machine["device"] = {**machine.get("device", {}), "power_limit": "100 kW"}
-    return {**experiment, "machine": machine}
-
-
-def with_strategy(experiment, change):
-    strategy = experiment.get("strategy", {})
-    return {**experiment, "strategy": change(dict(strategy))} if isinstance(strategy, dict) else experiment
-
-
-def without_product_overlap(strategy):
-    if "async_tp" in strategy: strategy["async_tp"] = False
-    if "overlap" in strategy: strategy["overlap"] = {**strategy["overlap"], "tp": False}
-    return strategy
-
-
-def without_gradient_overlap(strategy):
-    if "overlap" in strategy:
-        strategy["overlap"] = {**strategy["overlap"], "gradients": False, "parameters": False}
-    return strategy
-
-
-def with_kernels(strategy, change):
-    kernels = strategy.get("kernels")
-    if isinstance(kernels, str): kernels = {"base": kernels}
-    return {**strategy, "kernels": change(dict(kernels))} if kernels else strategy
-
-
-def without_generation(kernels):
-    kernels.pop("attention", None)
-    return kernels
-
-
-# Effects, and an experiment as if there were none.
-ABLATIONS = {
-    "the clock that power leaves": without_power_limit,
-    "the host's time to issue kernels": lambda one: with_strategy(one, lambda strategy: with_kernels(
-        strategy, lambda kernels: {**kernels, "graphs": "full-iteration"})),
-    "tensor parallelism beside products": lambda one: with_strategy(one, without_product_overlap),
-    "gradients and parameters beside kernels": lambda one: with_strategy(one,
-                                                                         without_gradient_overlap),
-    "which attention kernel is meant": lambda one: with_strategy(one, lambda strategy: with_kernels(
-        strategy, without_generation)),
-}
-
-
-def ablations(shardsim, rows, outcomes, jobs):
-    rows = [row for row in rows if row["tier"] in ("A", "B")]
-    lines = ["| without, tiers A and B | rows it changes | median | p90 | bias | of these before: median | "
-             "p90 | bias |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
-    for name, change in ABLATIONS.items():
-        changed = [{**row, "experiment": change(row["experiment"])} for row in rows]
-        without = predict_all(shardsim, changed, jobs)
-        moved = [row for row in rows if "predicted" in without[row["id"]]
-                 and "predicted" in outcomes[row["id"]]
-                 and without[row["id"]]["predicted"] != outcomes[row["id"]]["predicted"]]
-        if not moved: continue
-        cells = [f"{value:.1f}" for of in (without, outcomes) for value in figures(ratios_of(moved, of))]
-        lines.append(f"| {name} | {len(moved)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def kendall(pairs):
-    """Of (predicted, measured): concordant less discordant over all pairs that differ in both."""
-    concordant = discordant = 0
-    for i, (predicted, measured) in enumerate(pairs):
-        for other_predicted, other_measured in pairs[i + 1:]:
-            sign = (predicted - other_predicted) * (measured - other_measured)
-            concordant += sign > 0
-            discordant += sign < 0
-    counted = concordant + discordant
-    return (concordant - discordant) / counted if counted else None
-
-
-def ranking(rows, outcomes):
-    """Are configurations of one model on one machine ranked as measured, by time over the batch?"""
-    groups = defaultdict(list)
-    for row in rows:
-        if "predicted" not in outcomes[row["id"]] or row["tier"] == "other": continue
-        experiment = row["experiment"]
-        workload = experiment["workload"]
-        devices = 1
-        for size in experiment["mesh"].values(): devices *= size
-        work = workload["batch"] * workload.get("sequence", 1) / devices
-        key = (row["family"], json.dumps([workload["model"], experiment["machine"],
-                                          workload.get("precision")], sort_keys=True))
-        groups[key].append((outcomes[row["id"]]["predicted"] / work, measured_time(row) / work))
-    by_family = defaultdict(list)
-    for (family, _), pairs in groups.items():
-        tau = kendall(pairs)
-        if len(pairs) >= 4 and tau is not None: by_family[family].append(tau)
-    lines = ["| ranking of configurations of one model and machine | groups of 4 and more | median of "
-             "Kendall's tau |", "|---|--:|--:|"]
-    for family, taus in sorted(by_family.items(), key=lambda item: -len(item[1])):
-        lines.append(f"| {family} | {len(taus)} | {percentile(taus, 0.5):.2f} |")
-    taus = [tau for found in by_family.values() for tau in found]
-    if not taus: return ""
-    lines.append(f"| all | {len(taus)} | {percentile(taus, 0.5):.2f} |")
-    return "\n".join(lines) + "\n"
 
 
 def document(rows, outcomes, earlier):
@@ -331,36 +153,6 @@ def write_document(text):
     before, rest = whole.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
-
-
-def source_of(family, folder):
-    """Where a family's rows were published: of the first file that is named so."""
-    found = sorted(folder.glob(f"{family}*.json"))
-    source = json.loads(found[0].read_text())["source"] if found else {}
-    parts = [source.get(key) for key in ("title", "repo", "repo_or_site", "path", "file")]
-    parts += source.get("titles", [])
-    commit = source.get("commit", "")
-    if isinstance(commit, str) and commit: parts.append("@" + commit[:7])
-    return " ".join(part for part in parts if part)
-
-
-def write_evidence(rows, outcomes, folder):
-    known = [(row, outcomes[row["id"]]) for row in rows
-             if outcomes[row["id"]].get("situation") and row["tier"] != "other"]
-    lines = ["# Published steps whose stack is known, with what this version predicts of each:",
-             "# written by scripts/accuracy_steps.py --evidence. The sources:"]
-    for family in sorted({row["family"] for row, _ in known}):
-        lines.append(f"# {family}: {source_of(family, folder)}")
-    lines.append("\t".join(("id", "stack", "device", "step", "kind", "parameters", "devices", "tokens",
-                            "sequence", "measured_s", "predicted_s")))
-    for row, outcome in known:
-        there = outcome["situation"]
-        cells = [row["id"], there["stack"], there["device"], there["step"],
-                 "experts" if there["experts"] else "dense"]
-        cells += [f"{there[key]:.0f}" for key in ("parameters", "devices", "tokens", "sequence")]
-        cells += [f"{measured_time(row):.4g}", f"{outcome['predicted']:.4g}"]
-        lines.append("\t".join(cells))
-    EVIDENCE.write_text("\n".join(lines) + "\n")
 
 
 def main():
