@@ -13,7 +13,7 @@ namespace {
 
 std::string one_of(const Config& c, std::string_view key, std::string_view otherwise,
                    const std::vector<std::string_view>& known) {
-  const std::string word = c.text(key, otherwise);
+  std::string word = c.text(key, otherwise);
   if (std::find(known.begin(), known.end(), word) == known.end()) {
     std::string message = "is none of";
     for (const std::string_view one : known) message += fmt::format(" {}", one);

@@ -100,7 +100,8 @@ ModelSpec vit_like(const Config& c, const std::string& prefix,
   stack.prefix = prefix + "layers";
   PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 16);
   patches.tokens.clear();
-  for (const std::string& token : tokens) patches.tokens.push_back(prefix + "embeddings." + token);
+  const std::string embeddings = prefix + "embeddings.";
+  for (const std::string& token : tokens) patches.tokens.push_back(embeddings + token);
   patches.dropout = n.dropout;
   stack.input = patches;
   stack.norm = layer_norm(prefix + "layernorm");

@@ -70,6 +70,17 @@ TensorId keep_encoded(GraphContext& c, const std::string& name, const Dims& dims
   return rows;
 }
 
+// Zamba 2's, of layers that share their weights.
+void add_adapters(GraphContext& c, const Attention& a, const std::string& at, TensorId x,
+                  const AttentionLabels& n, Projected& p) {
+  const auto adapt = [&](const char* list, TensorId projected, const Dim& out) {
+    return add_adapter(c, a.adapters, GraphContext::inside(at, list), x, projected, out);
+  };
+  p.q = adapt("linear_q_adapter_list", p.q, {n.heads, n.group, n.dim});
+  p.k = adapt("linear_k_adapter_list", p.k, {n.heads, n.dim});
+  p.v = adapt("linear_v_adapter_list", p.v, {n.heads, p.value_dim.value_or(n.dim)});
+}
+
 Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
   const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                           c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
@@ -113,12 +124,7 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   }
   p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
   p.v = project_seen(a.v, of_values, a.v_bias, "values");
-  const auto adapt = [&](const char* list, TensorId projected, const Dim& out) {
-    return add_adapter(c, a.adapters, GraphContext::inside(at, list), x, projected, out);
-  };
-  p.q = adapt("linear_q_adapter_list", p.q, {n.heads, n.group, n.dim});
-  p.k = adapt("linear_k_adapter_list", p.k, {n.heads, n.dim});
-  p.v = adapt("linear_v_adapter_list", p.v, {n.heads, of_values});
+  add_adapters(c, a, at, x, n, p);
   if (a.scaled_values) {
     p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
   }
