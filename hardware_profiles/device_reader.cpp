@@ -56,6 +56,12 @@ HostLinkProfile read_host_link(const JsonReader& reader) {
   return link;
 }
 
+double read_at_least_one(const JsonReader& json) {
+  const double value = json.number();
+  if (value < 1) json.fail("must be at least 1");
+  return value;
+}
+
 PowerProfile read_power_profile(const JsonReader& reader) {
   reader.only_keys({"limit", "idle", "per_flop", "moving", "spread"});
   const JsonReader limit = reader.at("limit");
@@ -99,7 +105,7 @@ void read_surfaces(const JsonReader& surfaces, DeviceProfile& device) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "workspaces", "sms", "matrix_unit", "host_link", "host_memory",
+                    "host_launch", "workspaces", "sms", "sms_per_block", "matrix_unit", "host_link", "host_memory",
                     "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
@@ -121,6 +127,9 @@ DeviceProfile read_device(const JsonReader& reader) {
     device.workspaces = read_by_stack<Bytes>(*workspaces, read_bytes);
   }
   if (const auto sms = reader.find("sms")) device.sms = read_sourced(*sms, read_count);
+  if (const auto lost = reader.find("sms_per_block")) {
+    device.sms_per_block = read_sourced(*lost, read_at_least_one);
+  }
   if (const auto unit = reader.find("matrix_unit")) {
     device.matrix_unit = read_sourced(*unit, read_count);
   }

@@ -208,6 +208,7 @@ Json device_json(const DeviceProfile& device) {
     json["workspaces"][stack] = number_json(bytes);
   }
   if (device.sms) json["sms"] = number_json(*device.sms);
+  if (device.sms_per_block) json["sms_per_block"] = number_json(*device.sms_per_block);
   if (device.matrix_unit) json["matrix_unit"] = number_json(*device.matrix_unit);
   if (device.host_link) json["host_link"] = host_link_json(*device.host_link);
   if (device.host_memory) {

@@ -55,6 +55,7 @@ def operations(measurements, device):
     if device == "h100": add_own(tables, device)
     add_transformer_engine(measurements, tables, device)
     add_quantizing(measurements, tables, device)
+    if device == "h100": add_megatron(tables, device)
     return tables
 
 
@@ -110,6 +111,27 @@ def add_quantizing(measurements, tables, device):
         shares.append(numbers * 3 / bandwidth / float(row["time_s"]))
     tables["cast"]["transformer-engine"] = operation_table(
         shares, f"{AIC}: quantize_memory_bound", "; TensorRT-LLM, scale_matrix, 2^24 numbers and more")
+
+
+# What was measured in steps of Megatron-Core on Transformer Engine, and what it is here. All kernels
+# of its cross entropy count as one: rates of the casts before and after are others' too.
+IN_MEGATRON = {"swiglu": ["multiply"], "swiglu_backward": ["multiply_backward"],
+               "rope": ["rope"], "rope_backward": ["rope_backward"],
+               "cross_entropy": ["log_softmax", "log_softmax_backward", "nll_loss",
+                                 "nll_loss_backward"]}
+# Of 40 bytes of a logit that a step's kernels move 12 are casts', at the device's usual rate.
+CASTS, USUAL = 12 / 40, 0.887
+
+
+def add_megatron(tables, device):
+    for op, functions in IN_MEGATRON.items():
+        rows = own_rows(device, f"megatron_{op}")
+        shares = [float(row["bytes_moved"]) / DEVICES[device][3] / float(row["time_us"]) * 1e6
+                  for row in rows]
+        if op == "cross_entropy":
+            shares = [(1 - CASTS) / (1 / share - CASTS / USUAL) for share in shares]
+        table = operation_table(shares, OWN_SOURCE.format(device), f"; {op} in Megatron-Core's steps")
+        for function in functions: tables[function]["transformer-engine"] = table
 
 
 # Functions whose kernels in eager PyTorch are alike, by the one that was measured.

@@ -17,10 +17,11 @@
 namespace shardsim {
 namespace {
 
-// Of the devices of a program: both directions of every level, then these two.
+// Of the devices of a program: both directions of every level, then these.
 constexpr std::size_t memory = 2 * link_levels;
 constexpr std::size_t cores = memory + 1;
-constexpr std::size_t per_program = cores + 1;
+constexpr std::size_t cores_of_products = cores + 1;
+constexpr std::size_t per_program = cores_of_products + 1;
 
 double ratio(Seconds part, Seconds whole) {
   return whole > Seconds(0) ? part.count() / whole.count() : 0;
@@ -149,7 +150,11 @@ std::int32_t Resources::add_kernel(std::size_t program, const Kernel& kernel) {
       at_clock(kernel_cost(placement_.machine().profile.device, kernel), clocks_[program]);
   Work work = work_of(cost.launch, cost.total());
   use(of_program(program, memory), ratio(cost.moving, cost.longest()), work);
-  use(of_program(program, cores), ratio(cost.computing, cost.longest()), work);
+  const double computing = ratio(cost.computing, cost.longest());
+  use(of_program(program, cores), computing, work);
+  if (kernel.kernel_class == KernelClass::matmul) {
+    use(of_program(program, cores_of_products), computing, work);
+  }
   return add(std::move(work));
 }
 
@@ -190,7 +195,9 @@ void Resources::hold_cores(std::size_t program, const CostBreakdown& cost, Work&
   }
   const double share =
       static_cast<double>(cost.thread_blocks) / static_cast<double>(device.sms->value);
+  const double of_products = device.sms_per_block ? device.sms_per_block->value : 1;
   work.holds.push_back({of_program(program, cores), part_of(share)});
+  work.holds.push_back({of_program(program, cores_of_products), part_of(of_products * share)});
 }
 
 std::int32_t Resources::add_collective(const std::vector<std::size_t>& programs,

@@ -1,7 +1,8 @@
 // What the tasks of a plan take of a machine, as the engine counts it: numbered resources, and of
 // every kernel, collective and message which of them it uses, by what share (work_sharing.hpp).
 //
-//   of the devices of each program   levels of links, two directions each; memory; cores
+//   of the devices of each program   levels of links, two directions each; memory; cores, and these
+//                                    once more for products
 //   of a network written in place    its links
 //
 // Resources that everything uses alike are one: of a symmetric network a few are left.
@@ -10,7 +11,8 @@
 //                larger is 1, and what others take of the other is felt only where too little is
 //                left
 //   collective   CostBreakdown::links; memory by what it reads and writes (memory_traffic.hpp); it
-//                holds thread_blocks / sms of the cores, from its start to its end
+//                holds thread_blocks / sms of the cores, from its start to its end; of products'
+//                sms_per_block times as much, whose tiles are dealt out to all multiprocessors
 //   message      the same, out at one end and in at the other
 //   host copy    its direction of the link to the host, both where the link is not full duplex;
 //                memory by its bytes
@@ -18,8 +20,8 @@
 // Nothing is taken of what is not known: of cores without `sms`, of memory and cores by collectives
 // on networks written in place.
 //
-// Example: a matmul of 132 us on the 132 SMs of an H100 while NCCL runs 24 thread blocks: 108 SMs
-// are left, 161 us.
+// Example: attention of 132 us on the 132 SMs of an H100 while NCCL runs 24 thread blocks: 108 SMs
+// are left, 161 us. A product loses 1.6 SMs to each of them: 93.6 are left, 186 us.
 #pragma once
 
 #include <cstddef>

@@ -193,6 +193,20 @@ void ProgramEmitter::take_norm() {
             DType::f32},
            Bytes(one.bytes), one.gradients, one.axes);
   }
+  if (!input_.runtime.optimizer_on_host) scale_by_norm(all);
+}
+
+void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
+  std::int64_t bytes = 0;
+  std::vector<BufferIndex> gradients;
+  for (const Parted& one : all) {
+    bytes += one.bytes;
+    gradients.insert(gradients.end(), one.gradients.begin(), one.gradients.end());
+  }
+  const double elements = static_cast<double>(bytes / size_of(input_.gradient_dtype).count());
+  emit_kernel({"multiply", KernelClass::memory, input_.gradient_dtype, Flops(elements),
+               Bytes(2 * bytes)},
+              "gradient clipping", {}, gradients);
 }
 
 // One number of all gradients: of those here, then of all devices of `axes`.
@@ -253,9 +267,11 @@ void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
   }
   Kernel update{input_.optimizer, KernelClass::memory, DType::f32, Flops(0), Bytes(0)};
   update.flops = Flops(static_cast<double>(elements) * input_.step.buffered.at(first).update_flops);
-  // The state read and written, gradients read, parameters written.
+  // The state read and written, gradients read, parameters written; these are copied from masters
+  // by a kernel of its own (Megatron's _copy_main_params_to_model_params, DeepSpeed's step).
   update.bytes = 2 * buffers_[bucket.state.front()].buffer.bytes +
                  elements * (size_of(input_.gradient_dtype) + size_of(parameter.dtype));
+  if (parameter.dtype != DType::f32) update.bytes += elements * size_of(DType::f32);
   std::vector<BufferIndex> written = parameters_of(bucket);
   written.push_back(bucket.state.front());
   emit_kernel(update, fmt::format("{} update", bucket.name), reduced(bucket), written);

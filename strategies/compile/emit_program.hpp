@@ -165,6 +165,7 @@ class ProgramEmitter {
   void add_up_routing();
   void scale_by_tokens();
   void take_norm();
+  void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
   void gather_buckets();
   void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);

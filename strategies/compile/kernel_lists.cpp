@@ -127,6 +127,7 @@ class Listing {
         Item* const through = maker_of(item.operands, "multiply");
         Item* const other = through == nullptr ? nullptr : product_beside(*through);
         if (other == nullptr) continue;
+        other->kernel.op = "multiply_backward";
         other->kernel.bytes = times(other->kernel.bytes, backward_over_product);
         leave_within(*through);
         leave_to_another(item);

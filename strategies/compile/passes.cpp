@@ -70,8 +70,10 @@ void make_calls(Compilation& c) {
 }
 
 void combine_products(Compilation& c) {
-  if (!c.strategy.kernels.is_null() && kernel_choice(*c.strategy.kernels).joint_projections) {
-    join_products(c.spmd, c.workload);
+  if (!c.strategy.kernels.is_null()) {
+    const KernelChoice choice = kernel_choice(*c.strategy.kernels);
+    const bool copies = choice.stack == "transformer-engine";
+    if (choice.joint_projections) join_products(c.spmd, c.workload, copies);
   }
   if (c.strategy.model_axis.empty()) return;
   const AxisRef axis = c.mesh.whole(*c.mesh.find(c.strategy.model_axis));

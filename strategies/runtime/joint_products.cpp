@@ -10,6 +10,8 @@
 namespace shardsim {
 namespace {
 
+constexpr std::size_t attention_weights = 3;  // of queries, keys and values; else two halves
+
 // Items of one pass that are one kernel.
 using Parts = std::vector<Item*>;
 
@@ -19,7 +21,7 @@ bool contains(const std::vector<ValueId>& values, ValueId value) {
 
 class JointProducts {
  public:
-  explicit JointProducts(SpmdStep& step) : step_(step) {}
+  JointProducts(SpmdStep& step, bool copies) : step_(step), copies_(copies) {}
 
   void run(BlockProgram& block, const std::vector<TensorId>& weights) {
     join_forward(parts_of(block.forward.body, weights, /*recompute=*/false));
@@ -108,7 +110,43 @@ class JointProducts {
   void join_forward(const Parts& parts) {
     if (parts.empty()) return;
     const ValueId read = shared_operand(parts);
-    if (read != no_value) move_work(parts, *parts.front(), &Product::n, bytes_of(read));
+    if (read == no_value) return;
+    move_work(parts, *parts.front(), &Product::n, bytes_of(read));
+    if (copies_ && parts.size() == attention_weights) copy_values(parts);
+  }
+
+  // Queries, keys and values are views of what the product makes. Attention wants values in a row,
+  // and queries that share a key are put together
+  // (megatron/core/transformer/attention.py, get_query_key_value_tensors); the kernel stands in
+  // the place of the last product.
+  void copy_values(const Parts& parts) const {
+    const auto made = [&](const Item* part) { return bytes_of(part->results.front()); };
+    const Bytes values = made(parts.back());
+    const Bytes queries = made(parts.front()) == values ? Bytes(0) : made(parts.front());
+    become("copy", *parts.back(), 2 * (queries + values));
+  }
+
+  // The gradients of all three are put side by side for the product that makes the input's.
+  void concatenate_gradients(const Parts& parts) const {
+    Bytes gradients{0};
+    for (const Item* part : parts) {
+      for (const ValueId operand : part->operands) {
+        if (!is_parameter(operand)) gradients += bytes_of(operand);
+      }
+    }
+    become("concatenate", *parts[parts.size() - 2], 2 * gradients);
+  }
+
+  [[nodiscard]] bool is_parameter(ValueId value) const {
+    return std::any_of(step_.parameters.begin(), step_.parameters.end(),
+                       [&](const auto& one) { return one.second.computed == value; });
+  }
+
+  static void become(const char* op, Item& item, Bytes moved) {
+    item.kernel.op = op;
+    item.kernel.kernel_class = KernelClass::memory;
+    item.kernel.launches = 1;
+    item.kernel.bytes = moved;
   }
 
   void join_inputs(const Parts& parts, std::vector<Item>& body) {
@@ -116,6 +154,7 @@ class JointProducts {
     std::set<ValueId> made;
     for (const Item* part : parts) made.insert(part->results.begin(), part->results.end());
     move_work(parts, *parts.back(), &Product::k, bytes_of(parts.front()->results.front()));
+    if (copies_ && parts.size() == attention_weights) concatenate_gradients(parts);
     for (Item& item : body) {
       if (item.kernel.op != "add" || item.results.size() != 1) continue;
       const auto is_made = [&](ValueId operand) { return made.contains(operand); };
@@ -139,12 +178,13 @@ class JointProducts {
   }
 
   SpmdStep& step_;
+  bool copies_ = false;
 };
 
 }  // namespace
 
-void join_products(SpmdStep& step, const Workload& workload) {
-  JointProducts joint(step);
+void join_products(SpmdStep& step, const Workload& workload, bool copies) {
+  JointProducts joint(step, copies);
   for (std::size_t b = 0; b < step.blocks.size(); ++b) {
     for (const std::vector<TensorId>& weights : joint_weights(workload, b)) {
       joint.run(step.blocks[b], weights);

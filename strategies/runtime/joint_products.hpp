@@ -7,7 +7,9 @@
 //                      it reads is there, and nothing is left to add up
 //   weights' gradient  [n1 + n2 + ..., m] x [m, k]: the last one
 //
-// The others stay where they are and launch nothing: what is read and kept is as it was.
+// The others stay where they are and launch nothing: what is read and kept is as it was. Where what
+// they make is copied (Megatron-Core on Transformer Engine), of queries, keys and values one copies
+// what attention reads in a row, forward, and one puts the gradients side by side, backward.
 #pragma once
 
 #include "strategies/partition/spmd.hpp"
@@ -15,6 +17,6 @@
 
 namespace shardsim {
 
-void join_products(SpmdStep& step, const Workload& workload);
+void join_products(SpmdStep& step, const Workload& workload, bool copies);
 
 }  // namespace shardsim

@@ -1,6 +1,8 @@
 // Products that Megatron-Core has as one, and those in pieces beside collectives.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
+#include <string_view>
 
 #include "model_step.hpp"
 
@@ -94,6 +96,26 @@ TEST_CASE(
   CHECK(has({1, row_count, hidden, 2 * width}));
   CHECK(has({1, head_width, hidden, row_count}));
   CHECK(has({1, 2 * width, hidden, row_count}));
+}
+
+// get_query_key_value_tensors of megatron/core/transformer/attention.py: values are copied, and
+// queries where several share a key; gradients of all are put side by side. Numbers are of 2 bytes,
+// read and written.
+TEST_CASE("what joint queries, keys and values copy") {
+  const Plan plan = plan_over(megatron(false), 1);
+  const auto moved_by = [&](Phase phase, std::string_view op) {
+    std::set<std::int64_t> bytes;
+    for (const Task* task : tasks_of(plan, phase, TaskKind::kernel)) {
+      const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task->work)];
+      if (kernel.op == op) bytes.insert(kernel.bytes.count());
+    }
+    return bytes;
+  };
+  const std::int64_t keys = (head_width - hidden) / 2;
+  CHECK(moved_by(Phase::forward, "copy") ==
+        std::set<std::int64_t>{2 * 2 * row_count * (hidden + keys)});
+  CHECK(moved_by(Phase::backward, "concatenate") ==
+        std::set<std::int64_t>{2 * 2 * row_count * head_width});
 }
 
 TEST_CASE("joint products do the work of their parts") {
