@@ -42,12 +42,6 @@ def attention_table(points, peak, sms, source, about="", prologue=None):
             "note": f"{len(points)} rows, {errors} off at the median and 90th percentile{about}"}
 
 
-def given_attention(efficiency, prologue, overhead_us, kind, source, note, head=0.0):
-    return {"efficiency": efficiency, "prologue": prologue, "head": head,
-            "overhead": f"{overhead_us:.3f} us", "kind": kind, "date": DATE, "source": source,
-            "note": note}
-
-
 def prefill_points(measurements, gpu, sources, dtype):
     points = []
     for row in rows_of(measurements / "kernels/aic_attention_prefill.csv.gz"):
@@ -79,10 +73,10 @@ def cudnn_points(measurements, gpu, dtype, direction):
     return points
 
 
-def own_points(device, direction):
-    """Of cuDNN as PyTorch calls it, in the order of `cudnn_points`."""
+def own_points(device, direction, kernel="sdpa"):
+    """Of cuDNN as PyTorch calls it, or of its FlashAttention 2 ("sdpa_flash"), as `cudnn_points`."""
     points = []
-    for row in own_rows(device, f"sdpa_{direction}"):
+    for row in own_rows(device, f"{kernel}_{direction}"):
         heads, queries = int(row["batch"]) * int(row["heads"]), int(row["seq"])
         keys = queries / (2 if row["causal"] == "1" else 1)
         numbers = int(row["head_dim"])
@@ -184,12 +178,10 @@ def attention(measurements, device):
             tables[direction, "bf16"] = in_steps(tables[direction, "bf16"], direction)
         cudnn = {"forward": {d: tables["fwd", d] for d in ("bf16", "fp8")},
                  "backward": {d: tables["bwd", d] for d in ("bf16", "fp8")}}
-        flash2 = given_attention(
-            0.351, 245.0, 10, "measured", "Azure/AI-benchmarking-guide Azure_Results @8fd0c6e",
-            "327.9 TFLOP/s at sequence 8192, head size 128, with the prologue that it has on A100")
-        flash2_backward = given_attention(
-            0.334, 245.0, 10, "derived", "Dao, FlashAttention-2 (2023), section 4.1",
-            "both directions up to 335 TFLOP/s on H100, less the forward pass at its rate")
+        flash2, flash2_backward = [
+            attention_table(own_points(device, direction, "sdpa_flash"), peak, sms,
+                            OWN_SOURCE.format(device), "; without a pause, PyTorch 2.11")
+            for direction in ("fwd", "bwd")]
         return with_older({
             "cudnn": cudnn,
             "flash-2": {"forward": {"bf16": flash2}, "backward": {"bf16": flash2_backward}},

@@ -16,7 +16,7 @@
 namespace shardsim {
 namespace {
 
-constexpr double most_tasks = 1 << 22;
+constexpr double most_tasks = 1 << 23;
 
 // The devices of each rank, in the order of the mesh.
 std::vector<std::vector<std::int64_t>> devices_of_ranks(const Mesh& mesh, const std::string& axis) {
