@@ -257,6 +257,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   read_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
+  read_megatron_overlap(facts, experiment);
   read_pipeline(facts, experiment);
   read_kernels(facts, experiment);
 }
@@ -317,7 +318,7 @@ void add_pipeline_facts(const Json& strategy, Facts& facts) {
 
 void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
   facts.set("strategy.sequence_parallel", strategy["sequence_parallel"]);
-  if (json_at(strategy, "product_overlap") == "userbuffers") facts.set("strategy.overlap.tp", true);
+  add_megatron_overlap_facts(strategy, facts);
   if (json_at(strategy, "clip_gradients") == false) facts.set("arg.clip", 0.0);
   const std::int64_t multiple = integer_at(strategy, "vocabulary_multiple", 1);
   if (multiple % tp == 0) facts.set("arg.vocabulary_multiple", multiple / tp);

@@ -23,6 +23,10 @@ void add_megatron_model_facts(const Json& config, const Place& place, Facts& fac
 // "kernels" of a resolved strategy, as arguments have it.
 void add_megatron_kernel_facts(const Json& strategy, Facts& facts);
 
+// "arg.late_weights" and "arg.late_microbatches" as what "overlap" says more, and all of it back.
+void read_megatron_overlap(const Facts& facts, Json& experiment);
+void add_megatron_overlap_facts(const Json& strategy, Facts& facts);
+
 // --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
 [[nodiscard]] std::int64_t megatron_window(const Facts& facts);
 // Of groups within each other, from the inside out; empty: not said.

@@ -275,6 +275,8 @@ const std::vector<Key> used_keys = {
     {"tp-comm-overlap", "strategy.overlap.tp", K::flag},
     {"no-overlap-p2p-communication", "strategy.overlap.p2p", K::flag, "", {{"true", "false"}}},
     {"overlap-moe-expert-parallel-comm", "strategy.overlap.experts", K::flag},
+    {"delay-wgrad-compute", "arg.late_weights", K::flag, "false"},
+    {"wgrad-deferral-limit", "arg.late_microbatches", K::number, "0"},
     {"defer-embedding-wgrad-compute",
      "strategy.overlap.embedding_gradient",
      K::flag,

@@ -17,10 +17,8 @@ namespace torchtitan {
 constexpr std::string_view float8_converters[] = {"quantize.linear.float8", "float8",
                                                   "quantize.dense.float8"};
 constexpr std::string_view mx_converters[] = {"quantize.linear.mx", "mx"};
-// Of the matrix products of a layer the first, third, fifth and seventh, and attention: what
-// selective_ac_option = "op" saves of dense layers (activation_checkpoint.py).
-const std::vector<std::string> saved_products = {R"(self_attn\.(q_proj|v_proj|attention))",
-                                                 R"(mlp\.(gate_proj|down_proj))"};
+// What selective_ac_option = "op" saves of dense layers (workloads/step/saved_names.hpp).
+constexpr std::string_view saved_products = "every_other_product";
 
 std::int64_t layers_of(const Json& model) {
   const Json config = *load_model_config(JsonReader(model, {"torchtitan", "/model"}), "").json;
@@ -163,7 +161,7 @@ void read_checkpoints(const Facts& facts, const Json& model, Json& workload) {
                  "which products \"op\" saves is known of dense models alone; take a number or "
                  "mode \"full\"");
     }
-    workload["rematerialization"] = {{"save", saved_products}};
+    workload["rematerialization"] = {{"policy", saved_products}};
     return;
   }
   std::int64_t layers = 0;
@@ -301,7 +299,7 @@ void add_checkpoint_facts(const Json& policy, Facts& facts) {
     facts.set("arg.checkpoints", policy);
   } else if (policy.is_object() && policy.contains("every")) {
     facts.set("arg.every", std::to_string(policy["every"].get<std::int64_t>()));
-  } else if (policy == Json{{"save", saved_products}}) {
+  } else if (policy == Json{{"policy", saved_products}}) {
     facts.set("arg.every", "op");
   } else {
     facts.fail("arg.checkpoints",

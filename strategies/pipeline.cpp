@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t most = 1 << 20;
 constexpr std::string_view one_less_at_ends = "one-less-at-ends";
 // As enum Receives has them.
-const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead"};
+const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead",
+                                                    "exchanged"};
 // As enum Sends has them.
 const std::vector<std::string> words_of_sends = {"unawaited", "next_kernel", "next_send"};
 

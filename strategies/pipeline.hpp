@@ -18,8 +18,8 @@
 //                       Megatron's layout string, or            even the first stages have one more
 //                       "one-less-at-ends"
 //   ends                {"first": 2, "last": 2}                 as the others
-//   receives            with_sends, when_needed,                as PyTorch and Megatron have it
-//                       one_ahead (schedule/messages.hpp)
+//   receives            with_sends, when_needed, one_ahead,     as PyTorch and Megatron have it
+//                       exchanged (schedule/messages.hpp)
 //   sends               unawaited, next_kernel, next_send       as PyTorch and Megatron have it
 //   embedding_counts,   true: counts as a layer where they are  false
 //   loss_counts         dealt out

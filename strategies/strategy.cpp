@@ -11,17 +11,17 @@
 #include "strategies/context_keys.hpp"
 #include "strategies/expert_keys.hpp"
 #include "strategies/frameworks/framework.hpp"
+#include "strategies/key_choices.hpp"
 #include "strategies/offload_keys.hpp"
 #include "strategies/rules/praxis.hpp"
 #include "strategies/rules/rule_system.hpp"
+#include "strategies/runtime_keys.hpp"
 #include "strategies/strategy_axes.hpp"
 #include "strategies/strategy_keys.hpp"
 
 namespace shardsim {
 namespace {
 
-constexpr int max_prefetch = 1024;
-constexpr std::int64_t max_loss_chunks = 1024;
 constexpr std::int64_t largest_vocabulary_multiple = 1 << 24;
 
 PartitionSpec read_spec(const JsonReader& json, const Mesh& mesh) {
@@ -96,78 +96,6 @@ void read_system(const JsonReader& json, const RuleSystem& system, Strategy& opt
   if (const auto given = json.find("activations")) {
     (*options.system)["activations"] = given->json();
   }
-}
-
-// A key whose choices are in the order of the enum.
-template <class Enum>
-void read_enum(const JsonReader& json, std::string_view key, Enum& value) {
-  const auto given = json.find(key);
-  if (!given) return;
-  const auto& names = choices_of_key(key);
-  const auto found = std::find(names.begin(), names.end(), given->choice(names));
-  value = static_cast<Enum>(found - names.begin());
-}
-
-template <class Enum>
-const std::string& enum_name(std::string_view key, Enum value) {
-  return choices_of_key(key)[static_cast<std::size_t>(value)];
-}
-
-// A key with two choices: whether it is this one.
-void read_choice(const JsonReader& json, std::string_view key, std::string_view name, bool& value) {
-  if (const auto given = json.find(key)) value = given->choice(choices_of_key(key)) == name;
-}
-
-void read_runtime(const JsonReader& json, Runtime& runtime) {
-  const auto kept = [](bool reshards) { return reshards ? Kept::forward : Kept::backward; };
-  if (const auto reshard = json.find("reshard_after_forward"); reshard && !reshard->is_number()) {
-    runtime.gathers.kept = kept(reshard->boolean());
-  }
-  if (const auto reshard = json.find("reshard_root_after_forward")) {
-    runtime.gathers.kept_root = kept(reshard->boolean());
-  }
-  if (const auto reduce = json.find("reduce_loss")) runtime.averages_loss = reduce->boolean();
-  if (const auto gather = json.find("gather")) {
-    const bool units = gather->choice(choices_of_key("gather")) == "unit";
-    runtime.gathers.grain = runtime.reductions.grain = units ? Grain::unit : Grain::tensor;
-  }
-  if (const auto dtype = json.find("gather_dtype")) {
-    const bool stored = dtype->choice(choices_of_key("gather_dtype")) == "parameters";
-    runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
-  }
-  read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
-  read_enum(json, "units", runtime.units);
-  read_choice(json, "expert_units", "own", runtime.experts_apart);
-  read_enum(json, "repeat_forward", runtime.repeats);
-  read_enum(json, "product_overlap", runtime.product_overlap);
-  read_enum(json, "ask_ahead", runtime.gathers.asked);
-  read_enum(json, "reduce_model_axis", runtime.reductions.model_sums);
-  if (const auto chunks = json.find("loss_chunks")) {
-    runtime.loss_chunks = chunks->integer(1, max_loss_chunks);
-  }
-  if (const auto prefetch = json.find("prefetch")) {
-    runtime.gathers.ahead = static_cast<int>(prefetch->integer(0, max_prefetch));
-  }
-}
-
-Json runtime_to_json(const Runtime& runtime) {
-  const Gathers& gathers = runtime.gathers;
-  return {{"reshard_after_forward",
-           gathers.slices ? Json(gathers.slices->over) : Json(gathers.kept == Kept::forward)},
-          {"reshard_root_after_forward", gathers.kept_root == Kept::forward},
-          {"gather", gathers.grain == Grain::unit ? "unit" : "tensor"},
-          {"gather_dtype", gathers.dtype == GatherDType::stored ? "parameters" : "compute"},
-          {"reduce_loss", runtime.averages_loss},
-          {"reduce_each_microbatch",
-           enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
-          {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
-          {"units", enum_name("units", runtime.units)},
-          {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
-          {"loss_chunks", runtime.loss_chunks},
-          {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
-          {"product_overlap", enum_name("product_overlap", runtime.product_overlap)},
-          {"ask_ahead", enum_name("ask_ahead", gathers.asked)},
-          {"prefetch", gathers.ahead}};
 }
 
 void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
@@ -319,7 +247,7 @@ Strategy read_strategy(const JsonReader& json, const Mesh& mesh, const AxisRoles
   if (json.is_object()) {
     read_fields(json, mesh, options);
     if (!options.is_rule_system()) read_context(json, options.context);
-    read_runtime(json, options.runtime);
+    read_runtime_keys(json, options.runtime);
   }
   read_strategy_axes(json, mesh, roles, options);
   if (options.is_rule_system()) {
@@ -361,7 +289,7 @@ Json strategy_to_json(const Strategy& options) {
     json["loss_parallel"] = options.loss_parallel;
   }
   json["input_gradients"] = enum_name("input_gradients", options.input_gradients);
-  json.update(runtime_to_json(options.runtime));
+  json.update(runtime_keys_to_json(options.runtime));
   if (options.is_rule_system()) {  // whose runtime says less
     for (const StrategyKey& key : strategy_keys()) {
       if (key.of_recipes_alone) json.erase(std::string(key.name));

@@ -102,6 +102,7 @@ struct Strategy {
   std::vector<std::string> notes;        // of what is said and not modelled
   Runtime runtime;
   std::optional<Pipeline> pipeline;  // where the mesh has stages
+  bool exchanges_messages = false;   // Megatron's interleaved 1F1B without overlap of messages
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
 };

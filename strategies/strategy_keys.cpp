@@ -70,6 +70,14 @@ const std::vector<StrategyKey> key_table = {
      "(torchtitan's "
      "ChunkedCELoss, which has 8)",
      /*of_recipes_alone=*/true},
+    {"late_head_gradients",
+     {},
+     "a number, of microbatches",
+     "0; of megatron all with \"overlap\": {\"embedding_gradient\": \"deferred\"}",
+     "of the last stage: gradients of the head's weights, of the first so many microbatches, are "
+     "made "
+     "when the rank is through with its passes",
+     /*of_recipes_alone=*/true},
     {"product_overlap",
      {"none", "userbuffers", "asynchronous"},
      "",
@@ -79,6 +87,17 @@ const std::vector<StrategyKey> key_table = {
      "products "
      "that read what they gather or make what they scatter: gathers, and scatters of forward "
      "(Transformer Engine's userbuffers), or those of backward as well (PyTorch)"},
+    {"exchange_overlap",
+     {"none", "passes", "late_weights"},
+     "",
+     "none; of megatron passes with \"overlap\": {\"experts\": true}, late_weights with "
+     "{\"experts\": \"delay_wgrad\"}",
+     "rows go to experts and back beside the work of another microbatch: forward and backward "
+     "passes "
+     "that the schedule overlaps (interleaved-1f1b, dualpipev; without stages every microbatch's "
+     "forward and the backward of the one before) go layer by layer; late_weights: gradients of "
+     "weights wait until the rows that backward sends are on their way",
+     /*of_recipes_alone=*/true},
     {"input_gradients",
      {"together", "apart"},
      "",

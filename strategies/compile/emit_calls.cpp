@@ -102,6 +102,11 @@ void ProgramEmitter::await_sends(std::size_t place) {
   sends_.erase(found);
 }
 
+TaskId ProgramEmitter::issued_before(bool is_gradient) const {
+  const TaskId of_pair = pair_ends_[is_gradient ? 1 : 0];
+  return of_pair == no_task ? last_kernel_ : of_pair;
+}
+
 void ProgramEmitter::send(const Call& call, std::size_t place) {
   const Border border = border_of(call);
   const std::vector<BufferIndex> carried =
@@ -110,7 +115,7 @@ void ProgramEmitter::send(const Call& call, std::size_t place) {
     const ValueId value = border.values[k].first;
     if (value == no_value) continue;
     const Task task = message(call, border, value);
-    after_ = {last_kernel_, buffers_[carried[k]].written_by};
+    after_ = {issued_before(border.is_gradient), buffers_[carried[k]].written_by};
     const TaskId id = add_task(task, after_);
     buffers_.use(carried[k], id, task.stream);
     sends_[place].push_back(id);
@@ -133,11 +138,12 @@ void ProgramEmitter::receive(const Call& call) {
     // The names are the sender's, who has made it; sizes are equal.
     assert(buffers_.value(sent).bytes == buffers_.value(received).bytes);
     const Task task = message(call, border, sent);
-    after_ = {last_kernel_};
+    after_ = {issued_before(border.is_gradient)};
     const TaskId id = add_task(task, after_);
     const BufferIndex buffer = buffers_.open(received, border.to.ordinal, id);
     buffers_[buffer].written_by = id;
     buffers_.use(buffer, id, task.stream);
+    if (input_.receives == Receives::exchanged) awaited_sends_.push_back(id);
     carried.push_back(buffer);
   }
 }

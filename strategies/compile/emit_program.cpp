@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "strategies/runtime/exchange_overlap.hpp"
 
 namespace shardsim {
 namespace {
@@ -58,6 +59,10 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
     program_.streams.insert(program_.streams.end(), streams_of_messages.begin(),
                             streams_of_messages.end());
   }
+  if (input.runtime.exchange_overlap != ExchangeOverlap::none) {
+    exchange_stream_ = static_cast<std::uint8_t>(program_.streams.size());
+    program_.streams.emplace_back("exchanges of rows");
+  }
   assert(streams_of_a_step.size() == stream_count);
   assert(program_.streams.size() <= most_streams);
 }
@@ -75,7 +80,16 @@ Program ProgramEmitter::run(const std::vector<Call>& calls,
     has_optimizer |= call.action.kind == ActionKind::optimizer;
     switch (call.kind) {
       case Call::Kind::compute:
-        run_action(call.action);
+        pair_ends_ = {no_task, no_task};
+        if (call.action.with_next && exchange_stream_ != 0) {
+          ++place;
+          for (; known != acknowledged.end() && known->at == place; ++known) {
+            await_sends(known->send);
+          }
+          run_pair(call.action, calls[place].action);
+        } else {
+          run_action(call.action);
+        }
         break;
       case Call::Kind::send:
         send(call, place);
@@ -117,105 +131,8 @@ const BlockProgram& ProgramEmitter::program_of(const BlockInstance& instance) co
   return input_.step.blocks[at(instance.block)];
 }
 
-void ProgramEmitter::run_action(const Action& action) {
-  if (action.kind == ActionKind::optimizer) {
-    optimizer(action.stage);
-    return;
-  }
-  microbatch_ = action.microbatch;
-  buffers_.select(microbatch_);
-  const auto stages = static_cast<std::int64_t>(input_.schedule.shape.stages_of(rank_).size());
-  passes_left_.try_emplace(microbatch_, stages);
-  switch (action.kind) {
-    case ActionKind::forward:
-      forward(action);
-      break;
-    case ActionKind::backward:
-      backward(action, Part::whole);
-      break;
-    case ActionKind::backward_input:
-      if (!is_first(action.stage)) backward(action, Part::input);
-      break;
-    case ActionKind::backward_weight:
-      backward(action, is_first(action.stage) ? Part::whole : Part::weight);
-      break;
-    case ActionKind::optimizer:
-      break;
-  }
-  reduce_aligned(action);
-  if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
-  const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
-  if (!ends || --passes_left_.at(microbatch_) > 0) return;
-  passes_left_.erase(microbatch_);
-  buffers_.end(microbatch_);
-}
-
-void ProgramEmitter::forward(const Action& action) {
-  // Of gradients that forward makes, of a loss in chunks.
-  const bool alone = !has_stages_;
-  is_first_pass_ = alone && action.microbatch == 0;
-  is_last_pass_ = alone && action.microbatch + 1 == input_.schedule.shape.microbatches;
-  if (!has_backward(input_.workload)) count_pass(action.stage);
-  gather_root(action.stage, Phase::forward);
-  std::vector<BufferIndex> carried = take({action.stage, action.microbatch, false});
-  std::vector<Segment> segments;
-  for (const BlockInstance& instance : instances_of(action.stage)) {
-    segments.push_back({tables_.block(instance.block).forward, instance});
-  }
-  for (std::size_t k = 0; k < segments.size(); ++k) {
-    const BlockInstance& instance = segments[k].instance;
-    const BlockProgram& block = program_of(instance);
-    enter(block.carries_in, carried, instance.ordinal);
-    emit_segment(segments, k, Phase::forward);
-    carried = leave(block.carries_out, instance.ordinal);
-  }
-  const auto next = static_cast<std::int16_t>(action.stage + 1);
-  if (at(next) == input_.stages.size()) return;
-  inlets_[{next, action.microbatch, false}] = std::move(carried);
-}
-
-void ProgramEmitter::backward(const Action& action, Part part) {
-  static constexpr std::array phases = {Phase::backward, Phase::backward_input,
-                                        Phase::backward_weight};
-  const Phase phase = phases[static_cast<std::size_t>(part)];
-  const bool ends = part != Part::input;
-  if (ends) count_pass(action.stage);
-  std::vector<BufferIndex> carried;
-  if (part != Part::weight) {
-    gather_root(action.stage, phase);
-    carried = take({action.stage, action.microbatch, true});
-  }
-  const std::vector<BlockInstance> instances = instances_of(action.stage);
-  std::vector<Segment> segments;
-  for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
-    const bool opens = part != Part::weight && segments.empty();
-    segments.push_back({tables_.block(instance->block).backward, *instance, part, opens,
-                        /*is_asked=*/part == Part::weight,
-                        /*is_asked_within=*/part == Part::weight});
-  }
-  for (std::size_t k = 0; k < segments.size(); ++k) {
-    const BlockInstance& instance = segments[k].instance;
-    const BlockProgram& block = program_of(instance);
-    if (part != Part::weight) {
-      enter(block.gradients_of_carries_out, carried, instance.ordinal);
-    }
-    emit_segment(segments, k, phase);
-    if (part != Part::weight) carried = leave(block.gradients_of_carries_in, instance.ordinal);
-  }
-  reduce_waiting();
-  if (part != Part::weight && !is_first(action.stage)) {
-    const auto before = static_cast<std::int16_t>(action.stage - 1);
-    inlets_[{before, action.microbatch, true}] = std::move(carried);
-  }
-}
-
-void ProgramEmitter::count_pass(std::int16_t stage) {
-  const std::int64_t done = passes_done_[stage]++;
-  is_first_pass_ = done == 0;
-  is_last_pass_ = done + 1 == input_.schedule.shape.microbatches;
-}
-
 void ProgramEmitter::optimizer(std::int16_t stage) {
+  emit_late_gradients();
   microbatch_ = 0;
   buffers_.select(microbatch_);
   finish_gradients();
@@ -238,16 +155,24 @@ std::int32_t ProgramEmitter::layer_of(const BlockInstance& instance) const {
 
 void ProgramEmitter::emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase) {
   const Segment& segment = segments[k];
-  const std::int64_t i = segment.instance.ordinal;
   set_place(segment.instance, phase);
-  // What reductions and additions give back is there for the second pass after theirs, as FSDP2
-  // waits for a reduce-scatter before it issues the next.
+  begin_segment();
+  emit_body(segments, k);
+  if (phase == Phase::forward) send_to_host(segment);
+  end_segment(segment, phase);
+}
+
+// What reductions and additions give back is there for the second pass after theirs, as FSDP2 waits
+// for a reduce-scatter before it issues the next.
+void ProgramEmitter::begin_segment() {
   const std::size_t number = segment_ends_.size();
   if (number > 1) awaited_ = std::max(awaited_, segment_reductions_[number - 2]);
   last_reduction_ = no_task;
   await_copies();
-  emit_body(segments, k);
-  if (phase == Phase::forward) send_to_host(segment);
+}
+
+void ProgramEmitter::end_segment(const Segment& segment, Phase phase) {
+  const std::int64_t i = segment.instance.ordinal;
   if (segment.part != Part::input) {
     emit_items(segment.pass.reductions, i);
     accumulate(segment.pass, i);
@@ -278,6 +203,7 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
       continue;
     }
+    if (puts_off(segment, item)) continue;
     if (!opened && (pass.gathers.empty() ? reads_parameter(*pass.body[item].item)
                                          : reads_gathered(*pass.body[item].item, pass))) {
       open(last_kernel_);
@@ -330,6 +256,11 @@ bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
   });
 }
 
+std::uint8_t ProgramEmitter::stream_of(const Item& item) const {
+  return exchange_stream_ != 0 && is_exchange(item) ? exchange_stream_
+                                                    : static_cast<std::uint8_t>(item.stream);
+}
+
 TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   std::sort(after.begin(), after.end());
   after.erase(std::unique(after.begin(), after.end()), after.end());
@@ -369,7 +300,7 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   task.kind = item.kind;
   task.phase = phase_;
   task.recompute = item.recompute;
-  task.stream = static_cast<std::uint8_t>(item.stream);
+  task.stream = stream_of(item);
   task.work = resolved.work;
   task.name = resolved.name;
   task.layer = layer_;

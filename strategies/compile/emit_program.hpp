@@ -37,9 +37,9 @@
 
 #include "plan/plan.hpp"
 #include "strategies/compile/emit.hpp"
+#include "strategies/compile/open_parameters.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/value_buffers.hpp"
-#include "strategies/runtime/buckets.hpp"
 #include "strategies/runtime/module_walk.hpp"
 #include "strategies/runtime/parameter_fetches.hpp"
 #include "strategies/schedule/acknowledged.hpp"
@@ -88,39 +88,6 @@ class ProgramEmitter {
   };
   // Of a segment: what is gathered for it, or for the unit within.
   enum class Of : std::uint8_t { block, within };
-
-  // A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
-  struct OpenBucket {
-    Bucket bucket;
-    std::int16_t stage = 0;
-    std::string name;
-    std::vector<BufferIndex> gradients = {};
-    std::vector<BufferIndex> state = {};  // of a flat optimizer
-    std::vector<BufferIndex> shard = {};  // of what is reduced, where no more is kept
-    std::int64_t gradients_of_pass = 0;
-    std::int64_t missing = 0;  // gradients, until it is reduced
-    bool is_gathered = false;  // or nobody gathers it
-    bool is_reduced = false;
-    bool has_shard = false;  // of this step's gradients
-
-    [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
-  };
-  // A parameter in parts (emit_flat_parameters.cpp).
-  struct FlatParameter {
-    ValueId value = no_value;
-    std::int32_t ordinal = 0;
-    std::int64_t elements = 0;  // of the device, whole
-    std::int64_t part = 0;      // elements, padded
-    bool stays_whole = false;
-    BufferIndex stored = no_buffer;     // the part
-    BufferIndex secondary = no_buffer;  // a larger one, of what has been gathered
-  };
-  // Parameters whose parts one kernel updates (emit_update_groups.cpp).
-  struct UpdateGroup {
-    std::vector<std::size_t> parameters = {};  // of flat_
-    std::int64_t elements = 0;
-    BufferIndex state = no_buffer;
-  };
 
   void set_phase(Phase phase);  // outside of layers
   void open_buckets();
@@ -259,9 +226,31 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BufferIndex> parameters_of(const OpenBucket& bucket);
   [[nodiscard]] std::int64_t shards_of(const Bucket& bucket) const;
 
+  // A pass over a stage: its segments, and what is carried from one to the next.
+  struct Passage {
+    std::vector<Segment> segments = {};
+    std::vector<BufferIndex> carried = {};
+  };
+  class Pair;            // emit_pairs.cpp
+  struct LateGradient {  // an item that waits (emit_late_gradients.cpp)
+    std::int32_t microbatch = 0;
+    BlockInstance instance;
+    std::size_t item = 0;
+  };
+  [[nodiscard]] bool puts_off(const Segment& segment, std::size_t item);
+  void emit_late_gradients();
   void run_action(const Action& action);
+  void run_pair(const Action& forward, const Action& backward);
+  void begin_action(const Action& action);
+  void end_action(const Action& action);
   void forward(const Action& action);
   void backward(const Action& action, Part part);
+  [[nodiscard]] Passage begin_forward(const Action& action);
+  [[nodiscard]] Passage begin_backward(const Action& action, Part part);
+  void run_segment(Passage& passage, std::size_t k, Phase phase);
+  void enter_segment(const Passage& passage, std::size_t k, Phase phase);
+  void leave_segment(Passage& passage, std::size_t k, Phase phase);
+  void end_passage(const Action& action, Passage passage);
   void optimizer(std::int16_t stage);
   // Of all parameters of a stage, or their gradients.
   void gather(std::int16_t stage);
@@ -281,6 +270,8 @@ class ProgramEmitter {
 
   // The k-th of those that follow each other, all of one phase.
   void emit_segment(std::vector<Segment>& segments, std::size_t k, Phase phase);
+  void begin_segment();
+  void end_segment(const Segment& segment, Phase phase);
   void emit_body(std::vector<Segment>& segments, std::size_t k);
   void ask(Segment& segment, Of unit, TaskId window);
   // For what comes behind one of the k-th.
@@ -305,6 +296,9 @@ class ProgramEmitter {
   // Of the segment that comes after so many others.
   [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
+  [[nodiscard]] std::uint8_t stream_of(const Item& item) const;
+  // What a message of the pass that has just been issued follows.
+  [[nodiscard]] TaskId issued_before(bool is_gradient) const;
   // Puts `after` in order.
   TaskId add_task(const Task& task, std::vector<TaskId>& after);
 
@@ -329,6 +323,7 @@ class ProgramEmitter {
   const EmitInput& input_;
   std::int32_t rank_;
   bool has_stages_;
+  std::uint8_t exchange_stream_ = 0;  // of rows on their way to experts; 0: that of activations
   PlanTables& tables_;
   Program program_;
   ValueBuffers buffers_;
@@ -352,6 +347,7 @@ class ProgramEmitter {
   bool gradients_are_done_ = false;
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights
   std::map<std::int16_t, std::int32_t> through_at_;  // of stages: so many of these
+  std::vector<LateGradient> late_gradients_;
   TaskId norm_ = no_task;  // by which gradients are scaled, so far as it is added up
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
@@ -363,10 +359,12 @@ class ProgramEmitter {
   TaskId last_kernel_ = no_task;
   TaskId last_reduction_ = no_task;    // of this segment that gives memory back
   TaskId awaited_ = no_task;           // by the next kernel
-  std::vector<TaskId> awaited_sends_;  // by the next kernel, too
+  std::vector<TaskId> awaited_sends_;  // by the next kernel, too; and receives in an exchange
   std::array<std::size_t, 2> last_send_{no_place, no_place};  // of activations, of gradients
   std::map<std::size_t, std::vector<TaskId>> sends_;  // that nobody awaits yet, by place of call
-  TaskId last_reduced_ = no_task;                     // at the end of a stage
+  // Of overlapped passes, forward's and backward's: what their messages follow; no_task: all.
+  std::array<TaskId, 2> pair_ends_{no_task, no_task};
+  TaskId last_reduced_ = no_task;  // at the end of a stage
   TaskId issued_after_ = no_task;  // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
   std::int32_t block_ = 0;

@@ -14,6 +14,8 @@
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
+#include "strategies/runtime/exchange_overlap.hpp"
+#include "strategies/runtime/head_gradient.hpp"
 #include "strategies/runtime/joint_products.hpp"
 #include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/make_calls.hpp"
@@ -63,6 +65,7 @@ void list_kernels(Compilation& c) {
 void make_calls(Compilation& c) {
   const Runtime& runtime = c.strategy.runtime;
   check_loss_chunks(c.workload, c.layout, c.strategy);
+  check_exchange_overlap(c.strategy, c.step);
   const Units units(c.workload, c.stages, runtime.units, runtime.experts_apart);
   const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
   c.spmd =
@@ -70,6 +73,7 @@ void make_calls(Compilation& c) {
 }
 
 void combine_products(Compilation& c) {
+  check_head_gradient(c.strategy, c.workload, c.spmd);
   if (!c.strategy.kernels.is_null()) {
     const KernelChoice choice = kernel_choice(*c.strategy.kernels);
     const bool copies = choice.stack == "transformer-engine";
@@ -90,8 +94,14 @@ void make_schedule(Compilation& c) {
   check_task_count(c.spmd, c.workload, c.step.microbatches, {c.strategy.place.file, "/workload"});
   const auto microbatches = static_cast<std::int32_t>(c.step.microbatches);
   const bool trains = has_backward(c.workload);
-  c.schedule = c.strategy.pipeline ? schedule_of(*c.strategy.pipeline, microbatches)
-                                   : accumulation_schedule(microbatches, trains);
+  const bool pairs = trains && c.strategy.runtime.exchange_overlap != ExchangeOverlap::none;
+  if (c.strategy.pipeline) {
+    Pipeline pipeline = *c.strategy.pipeline;
+    pipeline.schedule.pairs = pairs;
+    c.schedule = schedule_of(pipeline, microbatches);
+  } else {
+    c.schedule = accumulation_schedule(microbatches, trains, pairs);
+  }
   if (!trains) c.schedule = forward_alone(std::move(c.schedule));
 }
 

@@ -22,7 +22,7 @@ namespace shardsim {
 using BufferIndex = std::int32_t;
 inline constexpr BufferIndex no_buffer = -1;
 inline constexpr TaskId no_task = -1;
-inline constexpr std::size_t most_streams = 11;
+inline constexpr std::size_t most_streams = 12;
 
 // A buffer while its life is being written.
 struct OpenBuffer {

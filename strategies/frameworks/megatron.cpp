@@ -21,6 +21,8 @@ constexpr std::int64_t bucket_per_device = 1'000'000;
 // vocab_size_with_padding: make_vocab_size_divisible_by times the tensor-parallel size.
 constexpr std::int64_t vocabulary_multiple = 128;
 
+constexpr std::int64_t most_microbatches = 1 << 24;  // all
+
 struct Overlap {
   bool gradients = true;
   bool parameters = true;
@@ -77,6 +79,17 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   split_context(mesh, roles, ContextMethod::ring, options);
 }
 
+// defer_embedding_wgrad_compute, with wgrad_deferral_limit: of how many microbatches.
+std::int64_t read_late_microbatches(const JsonReader& json) {
+  if (json.is_bool() && !json.boolean()) return 0;
+  if (!json.is_object()) {
+    (void)json.choice({"deferred"});
+    return most_microbatches;
+  }
+  json.only_keys({"microbatches"});
+  return json.at("microbatches").integer(1, most_microbatches);
+}
+
 Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
   Overlap overlap;
   const auto json = strategy.is_object() ? strategy.find("overlap") : std::nullopt;
@@ -88,19 +101,22 @@ Overlap read_overlap(const JsonReader& strategy, Strategy& options) {
     if (with_optimizer) (void)parameters->choice({"optimizer"});
     overlap.parameters = with_optimizer || parameters->boolean();
   }
-  const auto note = [&](const char* key, bool is_modelled_as) {
-    const auto given = json->find(key);
-    if (!given || (given->is_bool() && given->boolean() == is_modelled_as)) return;
-    options.notes.push_back(
-        fmt::format("overlap of \"{}\" is not modelled as {}", key, given->json().dump()));
-  };
   const auto products = json->find("tp");
   if (products && products->boolean()) {
     options.runtime.product_overlap = ProductOverlap::userbuffers;
   }
-  note("p2p", true);
-  note("experts", false);
-  note("embedding_gradient", false);
+  if (const auto experts = json->find("experts")) {
+    const bool is_late = experts->is_string();
+    if (is_late) (void)experts->choice({"delay_wgrad"});
+    if (is_late || experts->boolean()) {
+      options.runtime.exchange_overlap =
+          is_late ? ExchangeOverlap::late_weights : ExchangeOverlap::passes;
+    }
+  }
+  if (const auto messages = json->find("p2p")) options.exchanges_messages = !messages->boolean();
+  if (const auto head = json->find("embedding_gradient")) {
+    options.runtime.late_head_gradients = read_late_microbatches(*head);
+  }
   return overlap;
 }
 
@@ -164,12 +180,15 @@ void run_stages_as_megatron(Strategy& options) {
   Pipeline& pipeline = *options.pipeline;
   pipeline.schedule.limits = ScheduleLimits::megatron;
   const bool is_interleaved = pipeline.schedule.name == "interleaved-1f1b";
-  if (!pipeline.receives && is_interleaved) pipeline.receives = Receives::one_ahead;
+  const bool exchanges = is_interleaved && options.exchanges_messages;
+  if (!pipeline.receives && is_interleaved) {
+    pipeline.receives = exchanges ? Receives::exchanged : Receives::one_ahead;
+  }
   // batch_p2p_sync, of messages that overlap with nothing (pipeline_parallel/p2p_communication.py);
   // zero-bubble schedules are of a runtime that polls.
-  pipeline.host_awaits_messages = pipeline.schedule.name == "1f1b";
-  if (!pipeline.sends && is_interleaved) pipeline.sends = Sends::next_send;
-  if (!pipeline.sends && receives_of(pipeline) == Receives::when_needed) {
+  pipeline.host_awaits_messages = pipeline.schedule.name == "1f1b" || exchanges;
+  if (!pipeline.sends && is_interleaved && !exchanges) pipeline.sends = Sends::next_send;
+  if (!pipeline.sends && (exchanges || receives_of(pipeline) == Receives::when_needed)) {
     pipeline.sends = Sends::next_kernel;
   }
 }

@@ -148,6 +148,7 @@ Framework torchtitan_framework() {
           .meaning = "torchtitan: fully_shard, sequence and loss parallel tensor parallelism",
           .keys = {"async_tp", "kernels"},
           .precision = mixed_precision,
+          .rematerialization = {{"selective", R"({"policy": "every_other_product"})"}},
           .begin = begin_torchtitan,
           .finish = finish_torchtitan};
 }

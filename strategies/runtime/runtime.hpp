@@ -218,6 +218,14 @@ enum class ProductOverlap : std::uint8_t {
   asynchronous  // PyTorch: scatters behind those of backward as well
 };
 
+// Rows on their way to experts and back beside the work of another microbatch or stage: a forward
+// and a backward pass that the schedule overlaps go layer by layer (exchange_overlap.hpp).
+enum class ExchangeOverlap : std::uint8_t {
+  none,
+  passes,
+  late_weights  // and gradients of weights behind those that rows wait for
+};
+
 struct Runtime {
   UnitsOf units = UnitsOf::layers;
   bool experts_apart = false;  // of a layer, a unit of their own within the layer's
@@ -227,6 +235,10 @@ struct Runtime {
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;
   ProductOverlap product_overlap = ProductOverlap::none;
+  ExchangeOverlap exchange_overlap = ExchangeOverlap::none;
+  // Of a pipeline's last stage: gradients of the head's weights, of the first so many microbatches,
+  // are made at the end (head_gradient.hpp).
+  std::int64_t late_head_gradients = 0;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
   bool optimizer_on_host = false;  // of a flat optimizer: its state and gradients, and its work

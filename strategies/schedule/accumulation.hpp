@@ -3,6 +3,10 @@
 //
 //   3 microbatches   rank 0: 0F0 0B0 0F1 0B1 0F2 0B2 0OPTIMIZER
 //   without training rank 0: 0F0 0F1 0F2
+//   in pairs         rank 0: 0F0 (0F1;0B0)OVERLAP_F_B (0F2;0B1)OVERLAP_F_B 0B2 0OPTIMIZER
+//
+// Pairs are those of Megatron-Core's combined 1F1B without a pipeline
+// (pipeline_parallel/combined_1f1b.py of core 0.16).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 
 namespace shardsim {
 
-[[nodiscard]] PipelineSchedule accumulation_schedule(std::int32_t microbatches, bool trains);
+[[nodiscard]] PipelineSchedule accumulation_schedule(std::int32_t microbatches, bool trains,
+                                                     bool pairs = false);
 
 }  // namespace shardsim

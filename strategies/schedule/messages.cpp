@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 #include <utility>
@@ -137,7 +138,23 @@ std::vector<Ahead> needed_ahead(const std::vector<Call>& calls, const PipelineSh
   return all;
 }
 
-CallLists received_one_ahead(const CallLists& lists, const PipelineShape& shape) {
+// Behind the last of those whose messages go together: both of a forward and the backward behind
+// it, unless that waits for what the forward's exchange brings.
+std::size_t end_of_exchange(const std::vector<Call>& calls, std::size_t first,
+                            const std::vector<Ahead>& needed) {
+  const std::size_t end = end_of(calls, first);
+  const bool is_forward = calls[first].action.kind == ActionKind::forward;
+  if (end != first + 1 || end == calls.size() || !is_forward) return end;
+  if (calls[end].action.kind == ActionKind::forward) return end;
+  const bool waits = std::any_of(needed.begin(), needed.end(), [&](const Ahead& one) {
+    return one.behind == first && one.needed.kind != ActionKind::forward &&
+           one.needed.microbatch == calls[end].action.microbatch &&
+           one.needed.stage == calls[end].action.stage;
+  });
+  return waits ? end : end + 1;
+}
+
+CallLists received_one_ahead(const CallLists& lists, const PipelineShape& shape, bool together) {
   CallLists result(lists.size());
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {
     const std::vector<Ahead> needed = needed_ahead(lists[rank], shape);
@@ -151,15 +168,19 @@ CallLists received_one_ahead(const CallLists& lists, const PipelineShape& shape)
     };
     receive(std::nullopt, true);
     receive(std::nullopt, false);
-    for (std::size_t i = 0; i < lists[rank].size(); ++i) {
-      const Call& call = lists[rank][i];
-      const bool is_forward = call.action.kind == ActionKind::forward;
-      result[rank].push_back(call);
-      const auto message = message_of(call.action, shape);
-      if (rank % 2 == 1) receive(i, is_forward);
-      if (message) result[rank].push_back({Call::Kind::send, message->sent});
-      if (rank % 2 == 0) receive(i, is_forward);
-      receive(i, !is_forward);
+    const std::vector<Call>& calls = lists[rank];
+    for (std::size_t first = 0, end = 0; first < calls.size(); first = end) {
+      end = together ? end_of_exchange(calls, first, needed) : end_of(calls, first);
+      result[rank].insert(result[rank].end(), calls.begin() + static_cast<std::ptrdiff_t>(first),
+                          calls.begin() + static_cast<std::ptrdiff_t>(end));
+      for (std::size_t i = first; i < end; ++i) {
+        const bool is_forward = calls[i].action.kind == ActionKind::forward;
+        const auto message = message_of(calls[i].action, shape);
+        if (rank % 2 == 1) receive(i, is_forward);
+        if (message) result[rank].push_back({Call::Kind::send, message->sent});
+        if (rank % 2 == 0) receive(i, is_forward);
+        receive(i, !is_forward);
+      }
     }
   }
   return result;
@@ -190,7 +211,9 @@ std::string call_text(const Call& call) {
 
 CallLists with_messages(const CallLists& lists, const PipelineShape& shape, Receives receives) {
   if (receives == Receives::when_needed) return received_when_needed(lists, shape);
-  if (receives == Receives::one_ahead) return received_one_ahead(lists, shape);
+  if (receives == Receives::one_ahead || receives == Receives::exchanged) {
+    return received_one_ahead(lists, shape, /*together=*/receives == Receives::exchanged);
+  }
   CallLists result(lists.size());
   std::vector<std::size_t> next(lists.size());
   Done done(shape);

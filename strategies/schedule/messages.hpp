@@ -16,6 +16,10 @@
 // ones (Megatron's interleaved schedule with overlap_p2p_comm, pipeline_parallel/schedules.py and
 // p2p_communication.py of core 0.20).
 //
+// exchanged: as one_ahead, but all that a forward and the backward behind it send and receive goes
+// in one exchange behind both, and the kernel behind that waits for what it brings (the same
+// without overlap_p2p_comm: send_forward_backward_recv_forward_backward).
+//
 // with_sends: PyTorch's rule for lists of actions (_add_send_recv). Ranks take turns, each adds one
 // action when what it needs has been sent, and a sender puts the receive at the end of what the
 // receiver has so far. So receives are in the order of the sends of one such round, no rank

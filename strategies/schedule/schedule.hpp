@@ -85,7 +85,7 @@ struct PipelineSchedule {
 };
 
 // Where the receive of a message is posted (messages.hpp).
-enum class Receives : std::uint8_t { with_sends, when_needed, one_ahead };
+enum class Receives : std::uint8_t { with_sends, when_needed, one_ahead, exchanged };
 
 // Which of a rank's kernels waits for what it has sent (messages.hpp).
 enum class Sends : std::uint8_t { unawaited, next_kernel, next_send };

@@ -50,6 +50,10 @@ struct ScheduleRequest {
   // `ranks` where nothing is said.
   std::optional<std::int32_t> microbatch_group = {};
   ScheduleLimits limits = ScheduleLimits::pytorch;
+  // Of interleaved-1f1b: a forward and the backward behind it are overlapped, for which each rank
+  // warms up with one forward more (Megatron-Core's combined 1F1B, pipeline_parallel/schedules.py,
+  // get_pp_rank_microbatches of core 0.16).
+  bool pairs = false;
 };
 
 struct ScheduleKind {

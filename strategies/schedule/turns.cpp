@@ -25,7 +25,8 @@ std::int64_t warmup_forwards(const ScheduleRequest& request, std::int32_t group,
                              std::int32_t per_hop, std::int32_t rank) {
   const std::int64_t until_last_stage = std::int64_t{request.virtual_stages - 1} * group;
   const std::int64_t hops = request.ranks - 1 - rank;
-  return std::min(until_last_stage + per_hop * hops,
+  const std::int64_t apart = request.pairs ? 1 : 0;  // no backward is of the forward beside it
+  return std::min(until_last_stage + per_hop * hops + apart,
                   std::int64_t{request.microbatches} * request.virtual_stages);
 }
 
@@ -66,6 +67,7 @@ PipelineSchedule schedule_of_turns(const ScheduleRequest& request, std::int32_t 
       if (i < turns.size()) add(ActionKind::forward, turns[i].chunk, turns[i].microbatch);
       if (i < warmup) continue;
       const std::size_t done = i - warmup;
+      if (request.pairs && i < turns.size()) actions.back().with_next = true;
       add_backward(splits ? ActionKind::backward_input : ActionKind::backward, turns[done]);
       if (splits && done >= late) add_backward(ActionKind::backward_weight, turns[done - late]);
     }

@@ -10,7 +10,7 @@
 // that are left.
 //
 // Warmup: the (stages per rank - 1) x group forwards until the rank's last stage has its turn, and
-// `per_hop` for every rank after it; at most all.
+// `per_hop` for every rank after it, and one where pairs are overlapped; at most all.
 //
 //   4 ranks, 2 stages each, groups of 4, per_hop 2:   10, 8, 6, 4
 #pragma once

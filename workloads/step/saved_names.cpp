@@ -107,6 +107,18 @@ constexpr std::array saved{
     SavedName{"kv_wa_proj",
               [](const Block& b) { return latents(b, OpPart::key_latent, OpKind::einsum); }}};
 
+constexpr std::string_view every_other_product = "every_other_product";
+
+// In the order of the forward pass.
+Tensors every_other(const Block& block) {
+  bool keeps = false;
+  return results_of(block, [&](const Op& op) {
+    const OpKind kind = kind_of(op);
+    if (op.function == Function::matmul || op.function == Function::linear) return keeps = !keeps;
+    return kind == OpKind::attention || kind == OpKind::scan || kind == OpKind::chunked_scan;
+  });
+}
+
 // MaxText's policies: names.
 struct NamingPolicy {
   std::string_view policy;
@@ -217,6 +229,7 @@ std::vector<std::string> saving_policies() {
   for (const NamingPolicy& known : naming_policies()) names.emplace_back(known.policy);
   names.insert(names.end(), keeping_all.begin(), keeping_all.end());
   names.insert(names.end(), keeping_products.begin(), keeping_products.end());
+  names.emplace_back(every_other_product);
   return names;
 }
 
@@ -237,6 +250,7 @@ std::string_view on_device(std::string_view policy) {
 
 std::vector<TensorId> saved_by_policy(const Block& block, std::string_view policy) {
   if (contains(keeping_all, policy)) return results_of(block, [](const Op&) { return true; });
+  if (policy == every_other_product) return every_other(block);
   if (contains(keeping_products, policy)) {
     return results_of(block, [](const Op& op) {
       return op.function == Function::matmul || op.function == Function::linear;

@@ -5,6 +5,7 @@
 
 #include "strategies/schedule/accumulation.hpp"
 #include "strategies/schedule/dry_run.hpp"
+#include "strategies/schedule/messages.hpp"
 #include "strategies/schedule/schedule_text.hpp"
 #include "strategies/schedule/verify.hpp"
 
@@ -35,6 +36,41 @@ TEST_CASE("The smallest of each, by hand") {
   // Rank 0 has one forward ahead; rank 1 is one W late.
   CHECK(made({.name = "zero-bubble", .ranks = 2, .microbatches = 3}) ==
         "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1W2\n");
+}
+
+// Megatron-Core's combined 1F1B (core 0.16): one warm-up forward more than 4 and 2, then pairs in
+// the order of its schedule table.
+TEST_CASE("A forward and the backward behind it are overlapped where pairs are asked for") {
+  CHECK(made({.name = "interleaved-1f1b",
+              .ranks = 2,
+              .virtual_stages = 2,
+              .microbatches = 4,
+              .limits = ScheduleLimits::megatron,
+              .pairs = true}) ==
+        "0F0,0F1,2F0,2F1,0F2,(0F3;2B0)OVERLAP_F_B,(2F2;2B1)OVERLAP_F_B,(2F3;0B0)OVERLAP_F_B,"
+        "0B1,2B2,2B3,0B2,0B3\n"
+        "1F0,1F1,3F0,(3F1;3B0)OVERLAP_F_B,(1F2;3B1)OVERLAP_F_B,(1F3;1B0)OVERLAP_F_B,"
+        "(3F2;1B1)OVERLAP_F_B,(3F3;3B2)OVERLAP_F_B,3B3,1B2,1B3\n");
+  const PipelineSchedule alone = accumulation_schedule(3, /*trains=*/true, /*pairs=*/true);
+  CHECK(schedule_csv(alone) == "0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0B2,0OPTIMIZER\n");
+}
+
+// Megatron-Core without overlap_p2p_comm: send_forward_recv_forward in the warm-up, then one
+// exchange for both passes (pipeline_parallel/schedules.py).
+TEST_CASE("What a forward and the backward behind it send and receive goes in one exchange") {
+  const PipelineSchedule schedule = make_schedule({.name = "interleaved-1f1b",
+                                                   .ranks = 2,
+                                                   .virtual_stages = 2,
+                                                   .microbatches = 4,
+                                                   .limits = ScheduleLimits::megatron},
+                                                  {"a", ""});
+  const CallLists lists =
+      with_messages(computations(schedule), schedule.shape, Receives::exchanged);
+  std::string text;
+  for (std::size_t i = 0; i < 18; ++i) text += call_text(lists[1][i]) + " ";
+  CHECK(text ==
+        "1RECV_F0 1F0 1RECV_F1 1SEND_F0 1F1 3RECV_F0 1SEND_F1 3F0 3B0 3RECV_F1 3SEND_B0 "
+        "3F1 3B1 1RECV_F2 1RECV_B0 3SEND_B1 1F2 1B0 ");
 }
 
 TEST_CASE("PyTorch's names are read, in any case") {

@@ -1,0 +1,139 @@
+// The passes of a rank over its stages, action by action: what goes in, the blocks one after the
+// other, what goes out.
+#include <array>
+#include <utility>
+
+#include "base/index.hpp"
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+
+void ProgramEmitter::begin_action(const Action& action) {
+  microbatch_ = action.microbatch;
+  buffers_.select(microbatch_);
+  const auto stages = static_cast<std::int64_t>(input_.schedule.shape.stages_of(rank_).size());
+  passes_left_.try_emplace(microbatch_, stages);
+}
+
+void ProgramEmitter::end_action(const Action& action) {
+  reduce_aligned(action);
+  if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
+  const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
+  if (!ends || --passes_left_.at(microbatch_) > 0) return;
+  passes_left_.erase(microbatch_);
+  buffers_.end(microbatch_);
+}
+
+void ProgramEmitter::run_action(const Action& action) {
+  if (action.kind == ActionKind::optimizer) {
+    optimizer(action.stage);
+    return;
+  }
+  begin_action(action);
+  switch (action.kind) {
+    case ActionKind::forward:
+      forward(action);
+      break;
+    case ActionKind::backward:
+      backward(action, Part::whole);
+      break;
+    case ActionKind::backward_input:
+      if (!is_first(action.stage)) backward(action, Part::input);
+      break;
+    case ActionKind::backward_weight:
+      backward(action, is_first(action.stage) ? Part::whole : Part::weight);
+      break;
+    case ActionKind::optimizer:
+      break;
+  }
+  end_action(action);
+}
+
+ProgramEmitter::Passage ProgramEmitter::begin_forward(const Action& action) {
+  // Of gradients that forward makes, of a loss in chunks.
+  const bool alone = !has_stages_;
+  is_first_pass_ = alone && action.microbatch == 0;
+  is_last_pass_ = alone && action.microbatch + 1 == input_.schedule.shape.microbatches;
+  if (!has_backward(input_.workload)) count_pass(action.stage);
+  gather_root(action.stage, Phase::forward);
+  Passage passage{.carried = take({action.stage, action.microbatch, false})};
+  for (const BlockInstance& instance : instances_of(action.stage)) {
+    passage.segments.push_back({tables_.block(instance.block).forward, instance});
+  }
+  return passage;
+}
+
+void ProgramEmitter::forward(const Action& action) {
+  Passage passage = begin_forward(action);
+  for (std::size_t k = 0; k < passage.segments.size(); ++k) {
+    run_segment(passage, k, Phase::forward);
+  }
+  end_passage(action, std::move(passage));
+}
+
+ProgramEmitter::Passage ProgramEmitter::begin_backward(const Action& action, Part part) {
+  if (part != Part::input) count_pass(action.stage);
+  Passage passage;
+  if (part != Part::weight) {
+    gather_root(action.stage, part == Part::input ? Phase::backward_input : Phase::backward);
+    passage.carried = take({action.stage, action.microbatch, true});
+  }
+  const std::vector<BlockInstance> instances = instances_of(action.stage);
+  for (auto instance = instances.rbegin(); instance != instances.rend(); ++instance) {
+    const bool opens = part != Part::weight && passage.segments.empty();
+    passage.segments.push_back({tables_.block(instance->block).backward, *instance, part, opens,
+                                /*is_asked=*/part == Part::weight,
+                                /*is_asked_within=*/part == Part::weight});
+  }
+  return passage;
+}
+
+void ProgramEmitter::backward(const Action& action, Part part) {
+  static constexpr std::array phases = {Phase::backward, Phase::backward_input,
+                                        Phase::backward_weight};
+  Passage passage = begin_backward(action, part);
+  for (std::size_t k = 0; k < passage.segments.size(); ++k) {
+    run_segment(passage, k, phases[static_cast<std::size_t>(part)]);
+  }
+  reduce_waiting();
+  if (part != Part::weight) end_passage(action, std::move(passage));
+}
+
+void ProgramEmitter::run_segment(Passage& passage, std::size_t k, Phase phase) {
+  enter_segment(passage, k, phase);
+  emit_segment(passage.segments, k, phase);
+  leave_segment(passage, k, phase);
+}
+
+void ProgramEmitter::enter_segment(const Passage& passage, std::size_t k, Phase phase) {
+  const Segment& segment = passage.segments[k];
+  if (segment.part == Part::weight) return;
+  const BlockProgram& block = program_of(segment.instance);
+  enter(phase == Phase::forward ? block.carries_in : block.gradients_of_carries_out,
+        passage.carried, segment.instance.ordinal);
+}
+
+void ProgramEmitter::leave_segment(Passage& passage, std::size_t k, Phase phase) {
+  const Segment& segment = passage.segments[k];
+  if (segment.part == Part::weight) return;
+  const BlockProgram& block = program_of(segment.instance);
+  passage.carried =
+      leave(phase == Phase::forward ? block.carries_out : block.gradients_of_carries_in,
+            segment.instance.ordinal);
+}
+
+// What has been carried to its end goes into the next stage, or the one before.
+void ProgramEmitter::end_passage(const Action& action, Passage passage) {
+  const bool is_gradient = action.kind != ActionKind::forward;
+  const auto next = static_cast<std::int16_t>(action.stage + (is_gradient ? -1 : 1));
+  if (next < 0 || at(next) == input_.stages.size()) return;
+  inlets_[{next, action.microbatch, is_gradient}] = std::move(passage.carried);
+}
+
+void ProgramEmitter::count_pass(std::int16_t stage) {
+  const std::int64_t done = passes_done_[stage]++;
+  is_first_pass_ = done == 0;
+  is_last_pass_ = done + 1 == input_.schedule.shape.microbatches;
+}
+
+}  // namespace shardsim

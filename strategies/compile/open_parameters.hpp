@@ -1,0 +1,46 @@
+// What a program has of parameters and gradients that lie with others, while it is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strategies/compile/value_buffers.hpp"
+#include "strategies/runtime/buckets.hpp"
+
+namespace shardsim {
+
+// A bucket of a gradient buffer and what of the optimizer belongs to it (emit_buckets.cpp).
+struct OpenBucket {
+  Bucket bucket;
+  std::int16_t stage = 0;
+  std::string name;
+  std::vector<BufferIndex> gradients = {};
+  std::vector<BufferIndex> state = {};  // of a flat optimizer
+  std::vector<BufferIndex> shard = {};  // of what is reduced, where no more is kept
+  std::int64_t gradients_of_pass = 0;
+  std::int64_t missing = 0;  // gradients, until it is reduced
+  bool is_gathered = false;  // or nobody gathers it
+  bool is_reduced = false;
+  bool has_shard = false;  // of this step's gradients
+
+  [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
+};
+// A parameter in parts (emit_flat_parameters.cpp).
+struct FlatParameter {
+  ValueId value = no_value;
+  std::int32_t ordinal = 0;
+  std::int64_t elements = 0;  // of the device, whole
+  std::int64_t part = 0;      // elements, padded
+  bool stays_whole = false;
+  BufferIndex stored = no_buffer;     // the part
+  BufferIndex secondary = no_buffer;  // a larger one, of what has been gathered
+};
+// Parameters whose parts one kernel updates (emit_update_groups.cpp).
+struct UpdateGroup {
+  std::vector<std::size_t> parameters = {};  // of flat_
+  std::int64_t elements = 0;
+  BufferIndex state = no_buffer;
+};
+
+}  // namespace shardsim
