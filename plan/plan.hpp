@@ -49,6 +49,7 @@
 #include "base/dtype.hpp"
 #include "base/units.hpp"
 #include "plan/mesh.hpp"
+#include "plan/row_visits.hpp"
 
 namespace shardsim {
 
@@ -134,6 +135,7 @@ struct Collective {
   std::string reason;                 // which tensor of which op needed it
   std::string remedy = {};            // what would spare it, and at what price; empty: not known
   Parallelism parallelism = Parallelism::unknown;
+  std::optional<RowVisits> visits = {};  // of an all-to-all
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

@@ -13,6 +13,7 @@ namespace shardsim {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+constexpr std::int64_t most_places = 1 << 30;
 
 template <class Number>
 Number read_index(const JsonReader& json, std::size_t size, std::string_view what) {
@@ -109,9 +110,16 @@ std::vector<std::pair<std::int64_t, std::int64_t>> read_pairs(const JsonReader& 
   return pairs;
 }
 
+RowVisits read_visits(const JsonReader& json) {
+  json.only_keys({"places", "visited", "multiprocessors"});
+  const std::int64_t places = json.at("places").integer(1, most_places);
+  return {places, json.at("visited").integer(1, places),
+          static_cast<std::int32_t>(json.at("multiprocessors").integer(0, most_places))};
+}
+
 Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
-                  "group_size", "count", "parts", "reason", "remedy", "parallelism"});
+                  "group_size", "count", "parts", "reason", "remedy", "parallelism", "visits"});
   Collective collective;
   collective.kind = read_enum(json.at("kind"), CollectiveKind::broadcast);
   for (const JsonReader& axis : json.at("axes").elements()) {
@@ -133,6 +141,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
   if (const auto of = json.find("parallelism")) {
     collective.parallelism = read_enum(*of, Parallelism::scalars);
   }
+  if (const auto visits = json.find("visits")) collective.visits = read_visits(*visits);
   if (collective.axes.empty()) collective.groups = read_groups(json.at("groups"), plan.mesh);
   return collective;
 }

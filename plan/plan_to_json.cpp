@@ -37,6 +37,11 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
   if (collective.parallelism != Parallelism::unknown) {
     json["parallelism"] = name_of(collective.parallelism);
   }
+  if (const auto& visits = collective.visits) {
+    json["visits"] = {{"places", visits->places},
+                      {"visited", visits->visited},
+                      {"multiprocessors", visits->multiprocessors}};
+  }
   return json;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/collectives/one_shot.hpp"
 #include "sim/collectives/permute_pairs.hpp"
 #include "sim/collectives/rccl_cost.hpp"
+#include "sim/collectives/row_exchange_cost.hpp"
 #include "sim/nccl/describe.hpp"
 #include "sim/nccl/message_channels.hpp"
 
@@ -175,6 +176,12 @@ CostBreakdown ClusterCosts::cost(const Collective& collective, const Told& told)
       }
       CostBreakdown cost = one_shot_cost(spread.members, collective.payload,
                                          placement_.machine().profile.device.kernel_launch.value);
+      if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
+      continue;
+    }
+    if (collective.visits) {  // by kernels of their own
+      CostBreakdown cost = row_exchange_cost(rates, spread, collective.payload, *collective.visits);
+      cost.launch = placement_.machine().profile.collective_launch.value;
       if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
       continue;
     }

@@ -29,16 +29,6 @@ std::optional<CutAxes> cut_minor(const AxisList& axes, std::int64_t devices) {
 
 // A device has e of n experts; none of the k that a token visits is among them with probability
 // C(n - e, k) / C(n, k), the product of (n - e - i) / (n - i) for i from 0 to k - 1.
-double copies_by_device(std::int64_t experts, std::int64_t choice, std::int64_t devices) {
-  const std::int64_t own = (experts + devices - 1) / devices;
-  double missed = 1;
-  for (std::int64_t i = 0; i < choice; ++i) {
-    missed *= static_cast<double>(std::max<std::int64_t>(experts - own - i, 0)) /
-              static_cast<double>(experts - i);
-  }
-  return static_cast<double>(devices) * (1 - missed);
-}
-
 Sharding computed_rows(const ExpertLayout& experts, std::size_t rank) {
   Sharding sharding = replicated(rank);
   sharding.dims[0].axes = experts.parallel;

@@ -64,12 +64,6 @@ struct CutAxes {
 };
 [[nodiscard]] std::optional<CutAxes> cut_minor(const AxisList& axes, std::int64_t devices);
 
-// Copies of a token that are sent where it visits `choice` of experts that are dealt out evenly
-// over so many devices: one for each device that has some of them, as expected of a routing that
-// favours none.
-[[nodiscard]] double copies_by_device(std::int64_t experts, std::int64_t choice,
-                                      std::int64_t devices);
-
 // Of rows by expert, [experts, slots, ...], as they are sent, and as experts read and make them:
 // gathered over the devices that each is split over.
 [[nodiscard]] Sharding sent_rows(const ExpertLayout& experts, std::size_t rank);

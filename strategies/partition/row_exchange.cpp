@@ -3,9 +3,15 @@
 #include <string>
 
 #include "base/index.hpp"
+#include "plan/row_visits.hpp"
 
 namespace shardsim {
 namespace {
+
+// transformer_config.py of Megatron-Core 0.16.1, moe_deepep_num_sms and moe_hybridep_num_sms; the
+// first is DeepEP's own default (deep_ep/buffer.py, Buffer.num_sms), too.
+constexpr std::int32_t deepep_cores = 20;
+constexpr std::int32_t hybridep_cores = 16;
 
 class RowExchange {
  public:
@@ -100,12 +106,17 @@ class RowExchange {
     const ValueId counted = is_even_ == (by_expert == from) ? to : from;
     auto bytes = static_cast<double>(builder_.value(counted).bytes.count());
     if (by_device) {
-      bytes *= copies_by_device(all_experts_, choice_, Mesh::size_of(experts_.parallel)) /
+      bytes *= copies_by_part(all_experts_, choice_, Mesh::size_of(experts_.parallel)) /
                static_cast<double>(choice_);
     }
     Item item = call(CollectiveKind::all_to_all, experts_.parallel, builder_.value(from).dtype,
                      Bytes(static_cast<std::int64_t>(bytes)), builder_.value(from).name);
     item.name = builder_.value(from).name;
+    if (by_device) {
+      const bool is_hybrid = experts_.dispatch == Dispatch::hybridep;
+      item.collective.visits =
+          RowVisits{all_experts_, choice_, is_hybrid ? hybridep_cores : deepep_cores};
+    }
     item.reason = RowsExchanged{&op_};
     item.operands = {from};
     if (counts != no_value) item.operands.push_back(counts);

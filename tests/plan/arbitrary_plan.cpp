@@ -44,6 +44,9 @@ Collective any_collective(const Mesh& mesh) {
     collective.payload += collective.parts.back().payload;
   }
   collective.reason = any_text();
+  if (collective.kind == CollectiveKind::all_to_all && any(0, 2) == 1) {
+    collective.visits = RowVisits{any(8, 1024), any(1, 8), static_cast<std::int32_t>(any(0, 64))};
+  }
   return collective;
 }
 

@@ -186,6 +186,23 @@ TEST_CASE("all-to-all sends each peer its piece, inside and across at once") {
   CHECK(microseconds(cost.latency) == Approx(8 * 10 + 7 * 1));
 }
 
+// The same group; rows visit 4 of 64 places, 4 on each device. A row is on 16 (1 - C(60, 4) / C(64,
+// 4)) = 3.72042 devices and on 2 (1 - C(32, 4) / C(64, 4)) = 1.88681 nodes: of 16 MiB / 3.72042 of
+// rows half of 1.88681 copies cross. Inside, 7 pieces of 1 MiB, and 7 in 8 of 8 that have arrived.
+TEST_CASE("rows that visit places cross the network once for each node") {
+  const Machine machine = cluster(16, 8, link(450e9, 1e-6), link(50e9, 10e-6));
+  const Mesh mesh({{"x", 16}});
+  Collective rows = over({mesh.whole(0)}, CollectiveKind::all_to_all, 16 * MiB);
+  rows.visits = RowVisits{.places = 64, .visited = 4, .multiprocessors = 20};
+  const CostBreakdown cost = collective_cost(Placement(mesh, machine), rows);
+  CHECK(cost.transfer.count() == Approx(16.0 * MiB / 3.72042 * 1.88681 / 2 / 50e9));
+  CHECK(microseconds(cost.latency) == Approx(11));
+  CHECK(cost.thread_blocks == 20);
+  const Machine slow_inside = cluster(16, 8, link(100e9, 1e-6), link(50e9, 10e-6));
+  CHECK(collective_cost(Placement(mesh, slow_inside), rows).transfer.count() ==
+        Approx(14.0 * MiB / 100e9));
+}
+
 TEST_CASE("a permute takes as long as its farthest message") {
   const Machine machine = cluster(8, 4, link(450e9, 1e-6), link(50e9, 10e-6));
   const Mesh mesh({{"x", 2}, {"y", 4}});

@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "model_step.hpp"
+#include "plan/row_visits.hpp"
 #include "strategies/layout/expert_layout.hpp"
 
 namespace shardsim::experts_test {
@@ -99,14 +100,14 @@ TEST_CASE("Axes are cut from the minor side") {
 // A token goes nowhere twice: once where all experts are on one device, once for each expert where
 // every device has one.
 TEST_CASE("Copies of a token lie between one and one for each expert that it visits") {
-  CHECK(copies_by_device(8, 2, 1) == Approx(1));
-  CHECK(copies_by_device(8, 2, 8) == Approx(2));
-  CHECK(copies_by_device(256, 1, 16) == Approx(1));
+  CHECK(copies_by_part(8, 2, 1) == Approx(1));
+  CHECK(copies_by_part(8, 2, 8) == Approx(2));
+  CHECK(copies_by_part(256, 1, 16) == Approx(1));
   // 2 of 4 experts, 2 on each device: both on the same one in 2 of 6 choices.
-  CHECK(copies_by_device(4, 2, 2) == Approx(1 + 4.0 / 6));
+  CHECK(copies_by_part(4, 2, 2) == Approx(1 + 4.0 / 6));
   for (const std::int64_t devices : {2, 8, 32, 64}) {
-    CHECK(copies_by_device(256, 8, devices) <= 8);
-    CHECK(copies_by_device(256, 8, devices) <= static_cast<double>(devices));
+    CHECK(copies_by_part(256, 8, devices) <= 8);
+    CHECK(copies_by_part(256, 8, devices) <= static_cast<double>(devices));
   }
 }
 
