@@ -118,11 +118,13 @@ class ProgramEmitter::Pair {
     e_.begin_segment();
     if (lane.phase != Phase::forward) {
       e_.open_gradients_of(*segment(lane).pass.pass, segment(lane).instance.ordinal);
+      e_.bring_ahead(lane.passage.segments, lane.next);
     }
   }
 
   void close(Lane& lane) {
     enter(lane);
+    if (lane.phase == Phase::forward) e_.send_to_host(segment(lane));
     e_.end_segment(segment(lane), lane.phase);
     e_.leave_segment(lane.passage, lane.next, lane.phase);
     ++lane.next;

@@ -26,7 +26,6 @@ std::string obstacle_of_step(const Step& step) {
     return "needs \"rematerialization\": \"none\" or {\"modules\": [...]}: layers that are "
            "computed again as a whole are not cut into parts";
   }
-  if (!remat.offload.empty()) return "beside offloaded activations is not supported";
   if (step.mtp_layers > 1) return "takes one layer of multi-token prediction at most";
   if (step.precision.compute == DType::f32) return "needs \"compute\": \"bf16\" or \"fp16\"";
   return "";
@@ -61,9 +60,6 @@ std::string obstacle_of_strategy(const Strategy& strategy) {
   const Runtime& runtime = strategy.runtime;
   if (strategy.shards_parameters || runtime.flat_parameters || runtime.loss_chunks > 1) {
     return "of parameters in shards, or of a loss in chunks, is not supported by this version";
-  }
-  if (runtime.activations_on_host.layers > 0 || !runtime.activations_on_host.modules.empty()) {
-    return "beside offloaded activations is not supported by this version";
   }
   return "";
 }
