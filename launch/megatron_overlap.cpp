@@ -1,5 +1,6 @@
 // What Megatron-LM's arguments say of overlapped passes and late gradients, both ways.
 #include "base/json.hpp"
+#include "launch/framework_files.hpp"
 #include "launch/megatron_facts.hpp"
 
 namespace shardsim {
