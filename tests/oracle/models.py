@@ -1,5 +1,6 @@
 """Models that transformers and diffusers build on the meta device beside what `shardsim model` says
-of the same file: every parameter by name and shape, under its first name, and which are tied.
+of the same file: every parameter by name and shape, under its first name, and which are tied; and
+the tensors of the hub's files, by transformers' own conversion run backwards.
 
     models.py SHARDSIM [--only TEXT]
 
@@ -20,6 +21,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 import transformers
+from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
@@ -75,13 +77,31 @@ def ask(shardsim, config):
     return json.loads(run.stdout), ""
 
 
-def predicted_shapes(report):
+def predicted_shapes(rows):
     shapes = {}
-    for parameter in report["parameters"]:
+    for parameter in rows:
         sets = parameter.get("instances", [])
         for name in expand(parameter["name"], [sets] if isinstance(sets, str) else sets):
             shapes[name] = parameter["shape"]
     return shapes
+
+
+def file_differences(model, report):
+    """Of tensors in files; which name of several a tied one has there is left open."""
+    tensors = dict(model.state_dict())
+    names = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    tied = {id(tensors[name]) for group in names.values() if len(group) > 1 for name in group}
+    files = revert_weight_conversion(model, tensors)
+    found = predicted_shapes(report.get("hub_tensors") or report["parameters"] + report["buffers"])
+    expected = {name: list(tensor.shape) for name, tensor in files.items()}
+    messages = [f"missing in files: {name}" for name, tensor in files.items()
+                if name not in found and id(tensor) not in tied and "*" not in name]
+    messages += [f"too many in files: {name}" for name in found if name not in expected]
+    messages += [f"shape in files of {name}: expected {expected[name]}, found {found[name]}"
+                 for name in found if name in expected and expected[name] != found[name]]
+    return messages
 
 
 def differences(case, shardsim):
@@ -90,13 +110,15 @@ def differences(case, shardsim):
     if report is None:
         return [error], 0
     expected, ties = shapes_of(model)
-    found = predicted_shapes(report)
+    found = predicted_shapes(report["parameters"])
     messages = [f"missing: {name} {expected[name]}" for name in expected if name not in found]
     messages += [f"too many: {name} {found[name]}" for name in found if name not in expected]
     messages += [f"shape of {name}: expected {expected[name]}, found {found[name]}"
                  for name in expected if name in found and expected[name] != found[name]]
     if ties != sorted(sorted(group) for group in report["tied"]):
         messages.append(f"ties: expected {ties}, found {report['tied']}")
+    if isinstance(model, transformers.PreTrainedModel):
+        messages += file_differences(model, report)
     return messages, len(expected)
 
 

@@ -15,30 +15,129 @@ struct Renaming {
   std::string_view file;
 };
 
+// Modules of as many rows each that lie in files as one, in this order.
+struct Fusion {
+  std::vector<std::string_view> modules;
+  std::string_view file;
+};
+
+// A module whose rows lie in files as parts of as many rows each.
+struct Cut {
+  std::string_view module;
+  std::vector<std::string_view> files;
+};
+
 struct HubFamily {
   std::vector<std::string_view> families;
   std::vector<Renaming> renamings{};
   ExpertFiles experts{};
-  std::string_view fused_gate{};  // gate_proj and up_proj of an MLP as one, under this name
+  std::vector<Fusion> fusions{};
+  std::vector<Cut> cuts{};
 };
 
 constexpr ExpertFiles projections{"gate_proj", "up_proj", "down_proj"};
 constexpr ExpertFiles numbered{"w1", "w3", "w2"};
 
 const std::vector<HubFamily>& hub_families() {
-  static const std::vector<Renaming> vit = {{"vit.layers.", "vit.encoder.layer."},
-                                            {"deit.layers.", "deit.encoder.layer."},
+  static const std::vector<Renaming> vit = {{"^vit.layers.", "vit.encoder.layer."},
+                                            {"^deit.layers.", "deit.encoder.layer."},
+                                            {"^layers.", "encoder.layer."},
+                                            {".decoder_layers.", ".decoder_encoder.layer."},
                                             {".attention.q_proj", ".attention.attention.query"},
                                             {".attention.k_proj", ".attention.attention.key"},
                                             {".attention.v_proj", ".attention.attention.value"},
                                             {".attention.o_proj", ".attention.output.dense"},
                                             {".mlp.fc1", ".intermediate.dense"},
                                             {".mlp.fc2", ".output.dense"}};
+  // Files of MSN's classifiers have no module around the encoder.
+  static const std::vector<Renaming> vit_msn = [] {
+    std::vector<Renaming> renamings = vit;
+    renamings[0].file = "encoder.layer.";
+    return renamings;
+  }();
+  static const std::vector<std::string_view> gate_up = {".mlp.gate_proj.", ".mlp.up_proj."};
+  static const std::vector<std::string_view> qkv = {".q_proj.", ".k_proj.", ".v_proj."};
+  static const std::vector<std::string_view> convolutions = {".q_conv1d.", ".k_conv1d.",
+                                                             ".v_conv1d."};
   static const std::vector<HubFamily> table = {
-      {.families = {"deepseek_v2", "deepseek_v3", "dots1", "flex_olmo", "glm4_moe",
-                    "hunyuan_v1_moe", "olmoe", "qwen2_moe", "qwen3_moe", "qwen3_next", "solar_open",
-                    "jamba"},
+      {.families = {"afmoe",       "cohere2_moe",  "deepseek_v2",
+                    "deepseek_v3", "deepseek_v32", "dots1",
+                    "flex_olmo",   "glm4_moe",     "glm4_moe_lite",
+                    "glm4v_moe",   "glm_moe_dsa",  "hunyuan_v1_moe",
+                    "jamba",       "mellum",       "olmoe",
+                    "qwen2_moe",   "qwen3_5_moe",  "qwen3_5_moe_text",
+                    "qwen3_moe",   "qwen3_next",   "solar_open"},
        .experts = projections},
+      {.families = {"exaone_moe"},
+       .renamings = {{".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}},
+       .experts = projections},
+      {.families = {"flint"},
+       .renamings = {{".self_attn.sinks", ".self_attn.softmax_offset"}},
+       .experts = projections},
+      {.families = {"kolibri1"},
+       .renamings = {{".mlp.gate.e_score_correction_bias", ".moe.router.expert_bias"},
+                     {".post_mlp_layernorm.", ".post_ffn_norm."},
+                     {".post_self_attn_layernorm.", ".post_attn_norm."}},
+       .experts = projections},
+      {.families = {"jina_embeddings_v3"},
+       .renamings = {{"^roberta.layers.", "roberta.encoder.layers."},
+                     {"^layers.", "encoder.layers."},
+                     {"embeddings.LayerNorm.", "emb_ln."},
+                     {".post_attention_layernorm.", ".norm1."},
+                     {".post_mlp_layernorm.", ".norm2."},
+                     {".self_attn.o_proj.", ".mixer.out_proj."},
+                     {".self_attn.", ".mixer."}},
+       .fusions = {{qkv, ".Wqkv."}}},
+      {.families = {"lfm2_moe"}, .experts = numbered},
+      {.families = {"laguna"},
+       .renamings = {{".mlp.gate.e_score_correction_bias", ".mlp.experts.e_score_correction_bias"},
+                     {".shared_experts.", ".shared_expert."}},
+       .experts = projections},
+      {.families = {"hy_v3"},
+       .renamings = {{".mlp.e_score_correction_bias", ".mlp.expert_bias"},
+                     {".mlp.gate.", ".mlp.router.gate."},
+                     {".shared_experts.", ".shared_mlp."}},
+       .experts = projections},
+      {.families = {"mimo_v2_flash"},
+       .renamings = {{".self_attn.sinks", ".self_attn.attention_sink_bias"}},
+       .experts = projections},
+      {.families = {"axk1"},
+       .renamings = {{".mlp.post_mlp_layernorm.", ".post_mlp_layernorm."}},
+       .experts = projections},
+      {.families = {"aria_text"},
+       .renamings = {{".experts.gate_up_proj", ".experts.fc1.weight"},
+                     {".experts.down_proj", ".experts.fc2.weight"}}},
+      {.families = {"kimi_linear"},
+       .renamings = {{".mlp.", ".block_sparse_moe."}, {".self_attn.forget_gate.", ".self_attn."}},
+       .experts = numbered,
+       .cuts = {{".conv1d.", convolutions}}},
+      {.families = {"olmo_hybrid"},
+       .renamings = {{".input_layernorm.", ".attention_layer_norm."},
+                     {".post_attention_layernorm.", ".feedforward_layer_norm."}},
+       .cuts = {{".conv1d.", convolutions}}},
+      {.families = {"gte"},
+       .renamings = {{"^gte.layers.", "gte.encoder.layer."},
+                     {"^layers.", "encoder.layer."},
+                     {".self_attn.", ".attention."},
+                     {".post_attention_layernorm.", ".attn_ln."},
+                     {".post_mlp_layernorm.", ".mlp_ln."},
+                     {"lm_head.layer_norm.", "lm_head.norm."}},
+       .fusions = {{gate_up, ".mlp.up_gate_proj."}, {qkv, ".qkv_proj."}}},
+      {.families = {"nomic_bert"},
+       .renamings = {{"^nomic_bert.layers.", "nomic_bert.encoder.layers."},
+                     {"^layers.", "encoder.layers."},
+                     {"embeddings.LayerNorm.", "emb_ln."},
+                     {".mlp.gate_proj.", ".mlp.fc12."},
+                     {".mlp.up_proj.", ".mlp.fc11."},
+                     {".mlp.down_proj.", ".mlp.fc2."},
+                     {".post_attention_layernorm.", ".norm1."},
+                     {".post_mlp_layernorm.", ".norm2."},
+                     {".self_attn.o_proj.", ".attn.out_proj."},
+                     {".self_attn.", ".attn."}},
+       .fusions = {{qkv, ".Wqkv."}}},
+      {.families = {"esm"},
+       .renamings = {{".LayerNorm.weight", ".LayerNorm.gamma"},
+                     {".LayerNorm.bias", ".LayerNorm.beta"}}},
       {.families = {"ernie4_5_moe"},
        .renamings = {{".mlp.gate.moe_statics.", ".mlp.moe_statics."}},
        .experts = projections},
@@ -54,14 +153,20 @@ const std::vector<HubFamily>& hub_families() {
                      {".router.weight", ".router.layer.weight"}}},
       {.families = {"nemotron_h"}, .renamings = {{"^model.", "backbone."}}, .experts = projections},
       {.families = {"gpt_neox"}, .renamings = {{"^lm_head.", "embed_out."}}},
-      {.families = {"vit", "deit"}, .renamings = vit},
+      {.families = {"vit", "deit", "ijepa", "vit_mae"}, .renamings = vit},
+      {.families = {"vit_msn"}, .renamings = vit_msn},
+      {.families = {"dinov2_with_registers"},
+       .renamings = {{".attention.q_proj", ".attention.attention.query"},
+                     {".attention.k_proj", ".attention.attention.key"},
+                     {".attention.v_proj", ".attention.attention.value"},
+                     {".attention.o_proj", ".attention.output.dense"}}},
       {.families = {"dinov2"},
        .renamings = {{".attention.q_proj", ".attention.attention.query"},
                      {".attention.k_proj", ".attention.attention.key"},
                      {".attention.v_proj", ".attention.attention.value"},
                      {".attention.o_proj", ".attention.output.dense"},
                      {".mlp.down_proj", ".mlp.weights_out"}},
-       .fused_gate = "weights_in"},
+       .fusions = {{gate_up, ".mlp.weights_in."}}},
       {.families = {"swin"},
        .renamings = {{".attention.q_proj", ".attention.self.query"},
                      {".attention.k_proj", ".attention.self.key"},
@@ -70,20 +175,21 @@ const std::vector<HubFamily>& hub_families() {
                      {".attention.o_proj", ".attention.output.dense"},
                      {".mlp.fc1", ".intermediate.dense"},
                      {".mlp.fc2", ".output.dense"}}},
-      {.families = {"llava", "llava_next", "llava_onevision", "vipllava", "paligemma", "internvl",
-                    "aya_vision", "gemma3", "mistral3"},
+      {.families = {"llava", "llava_next", "llava_next_video", "llava_onevision", "video_llava",
+                    "vipllava", "paligemma", "internvl", "aya_vision", "gemma3", "mistral3",
+                    "mllama", "qwen2_audio", "voxtral"},
        .renamings = {{"^lm_head.", "language_model.lm_head."},
                      {"^model.language_model.", "language_model.model."},
                      {"^model.vision_tower.", "vision_tower."},
+                     {"^model.image_tower.", "image_tower."},
+                     {"^model.video_tower.", "video_tower."},
+                     {"^model.audio_tower.", "audio_tower."},
+                     {"^model.vision_model.", "vision_model."},
                      {"^model.image_newline", "image_newline"},
                      {"^model.multi_modal_projector.", "multi_modal_projector."}}},
       {.families = {"dinov3_vit"}, .renamings = {{"^model.layer.", "layer."}}},
       {.families = {"qwen2_vl", "qwen2_5_vl"},
-       .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}},
-      {.families = {"qwen3_5_text"}, .renamings = {{"^model.", "model.language_model."}}},
-      {.families = {"qwen3_5_moe_text"},
-       .renamings = {{"^model.", "model.language_model."}},
-       .experts = projections}};
+       .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}}};
   return table;
 }
 
@@ -132,16 +238,46 @@ void add_experts(std::vector<HubTensor>& tensors, const ExpertFiles& names,
   }
 }
 
-// Under the gate's name both, [2f, ...]; nothing under up's.
-bool add_fused(std::vector<HubTensor>& tensors, std::string_view fused, HubTensor tensor) {
-  constexpr std::string_view gate = ".mlp.gate_proj.";
-  if (tensor.name.find(".mlp.up_proj.") != std::string::npos) return true;
-  const std::size_t at = tensor.name.find(gate);
+// In place of the first module all of a fusion, [n * rows, ...]; nothing in place of the others.
+bool add_fused(std::vector<HubTensor>& tensors, const Fusion& fusion, HubTensor tensor) {
+  for (std::size_t i = 0; i < fusion.modules.size(); ++i) {
+    const std::size_t at = tensor.name.find(fusion.modules[i]);
+    if (at == std::string::npos) continue;
+    if (i > 0) return true;
+    tensor.name.replace(at, fusion.modules[i].size(), fusion.file);
+    tensor.shape[0] *= static_cast<std::int64_t>(fusion.modules.size());
+    tensors.push_back(std::move(tensor));
+    return true;
+  }
+  return false;
+}
+
+bool add_cut(std::vector<HubTensor>& tensors, const Cut& cut, HubTensor tensor) {
+  const std::size_t at = tensor.name.find(cut.module);
   if (at == std::string::npos) return false;
-  tensor.name.replace(at, gate.size(), fmt::format(".mlp.{}.", fused));
-  tensor.shape[0] *= 2;
-  tensors.push_back(std::move(tensor));
+  const std::string name = tensor.name;
+  tensor.shape[0] /= static_cast<std::int64_t>(cut.files.size());
+  for (const std::string_view file : cut.files) {
+    tensor.name = std::string(name).replace(at, cut.module.size(), file);
+    tensors.push_back(tensor);
+  }
   return true;
+}
+
+// One by one where they are experts, together or in parts where files have them so.
+void add_tensor(std::vector<HubTensor>& tensors, const HubFamily& names, HubTensor tensor,
+                bool of_experts) {
+  if (of_experts && !names.experts.down.empty() && tensor.shape.size() == 3) {
+    add_experts(tensors, names.experts, tensor);
+    return;
+  }
+  for (const Fusion& fusion : names.fusions) {
+    if (add_fused(tensors, fusion, tensor)) return;
+  }
+  for (const Cut& cut : names.cuts) {
+    if (add_cut(tensors, cut, tensor)) return;
+  }
+  tensors.push_back(std::move(tensor));
 }
 
 }  // namespace
@@ -164,12 +300,8 @@ std::vector<HubTensor> hub_rows(const std::string& family, const ModelCounts& co
   const HubFamily& names = found == nullptr ? as_they_are : *found;
   std::vector<HubTensor> tensors;
   for (const Parameter& parameter : counts.parameters) {
-    HubTensor tensor{renamed(names, parameter.name), parameter.shape, parameter.dtype};
-    if (parameter.experts > 0 && !names.experts.down.empty() && tensor.shape.size() == 3) {
-      add_experts(tensors, names.experts, tensor);
-    } else if (names.fused_gate.empty() || !add_fused(tensors, names.fused_gate, tensor)) {
-      tensors.push_back(std::move(tensor));
-    }
+    add_tensor(tensors, names, {renamed(names, parameter.name), parameter.shape, parameter.dtype},
+               parameter.experts > 0);
   }
   for (const Buffer& buffer : counts.buffers) {
     tensors.push_back({renamed(names, buffer.name), buffer.shape, buffer.dtype});
