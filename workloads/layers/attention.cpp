@@ -183,6 +183,9 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   Value gate;
   auto [q, k, v] = project(e, a, x, states, gate);
   if (a.norm_whole) norm_heads(e, a, q, k);
+  if (a.clamped && a.form == QkvForm::separate) {
+    for (Value* part : {&q, &k, &v}) *part = e.apply(*part, Keeps::input);
+  }
   q = by_heads(q, a.heads);
   k = by_heads(k, a.kv_heads);
   if (!a.norm_whole && !a.norm_after_rotary) norm_heads(e, a, q, k);

@@ -99,7 +99,7 @@ struct Attention {
   bool gate_per_head = false;      // one number for each head; softplus, in fp32 (Laguna)
   std::int64_t value_dim = 0;      // of a head of values, where it is not head_dim
   bool scaled_values = false;      // times a number
-  bool clamped = false;            // a fused projection's result, to a range
+  bool clamped = false;            // queries, keys and values, to a range
   double dropout = 0;              // of probabilities
   double out_dropout = 0;          // of the result
   bool cached = true;              // keys and values are kept for tokens to come

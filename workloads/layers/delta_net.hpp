@@ -6,13 +6,25 @@
 // keys, the chunk's 64 x 64 matrices, and everything of the gated norm, which is torch's operators
 // in fp32. The rule itself, by formula and in no total, with chunks of c = 64:
 //   T H (6 K V + 2 c (3 K + 2 V))
+//
+// Kimi's (arXiv:2510.26692) decays every channel of a key by itself: the decays, in fp32, come of
+// two narrow products, and so does the gate behind it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "workloads/eager/eager.hpp"
 
 namespace shardsim::models {
+
+// How the products of the stream are cut.
+enum class DeltaProjections : std::uint8_t {
+  qkvz_ba,    // in_proj_qkvz and in_proj_ba, of which the parts are copied (Qwen3-Next)
+  qkv_z_b_a,  // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a (Qwen3.5)
+  each,       // q_proj, k_proj, v_proj, put together; g_proj, b_proj, a_proj (OLMo Hybrid)
+  channels,   // the first three and b_proj; forget_gate.f_{a,b}_proj, g_{a,b}_proj (Kimi Linear)
+};
 
 struct DeltaNet {
   std::string name = "linear_attn";
@@ -21,7 +33,11 @@ struct DeltaNet {
   std::int64_t value_heads = 0;
   std::int64_t value_dim = 0;
   std::int64_t kernel = 0;
-  bool fused_projections = true;  // in_proj_qkvz and in_proj_ba; else qkv, z, b and a
+  DeltaProjections projections = DeltaProjections::qkvz_ba;
+  std::string norm = "norm", out = "out_proj";
+  bool doubled_steps = false;  // up to 2, for negative eigenvalues
+
+  [[nodiscard]] bool by_channel() const { return projections == DeltaProjections::channels; }
 
   bool operator==(const DeltaNet&) const = default;
 };

@@ -24,6 +24,9 @@ Value largest(Eager& e, const Experts& m, Value logits) {
       }
       return top_of(scores);
     }
+    case RouterScores::sigmoid_of_picked:
+      e.save(logits);  // gathered from, not sorted
+      [[fallthrough]];
     case RouterScores::softmax_of_top:
       return e.apply(top_of(logits), Keeps::result);
     case RouterScores::sigmoid_of_top: {
@@ -160,7 +163,14 @@ Value run(Eager& e, const Experts& m, const Value& x) {
   {
     const Scope at(e, m.name);
     correct(e, m, m.correction_bias);
-    out = run_routed(e, m, tokens, route(e, m, tokens));
+    const Value weights = route(e, m, tokens);
+    if (m.latent > 0) {
+      const Value rows = run_linear(e, m.into_latent, tokens, m.latent, m.latent_bias);
+      out =
+          run_linear(e, m.out_of_latent, run_routed(e, m, rows, weights), x.last(), m.latent_bias);
+    } else {
+      out = run_routed(e, m, tokens, weights);
+    }
     if (!m.out_bias.empty()) out = e.add(out, e.parameter(m.out_bias, {x.last()}));
     if (m.shared && !m.shared_outside) out = e.add(out, run_shared(e, m, tokens));
     if (m.shared_averaged) out = e.scaled(out);

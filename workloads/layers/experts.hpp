@@ -19,11 +19,12 @@
 namespace shardsim::models {
 
 enum class RouterScores : std::uint8_t {
-  softmax,         // of all logits in fp32, then the largest
-  sigmoid,         // of all logits, then the largest
-  softmax_of_top,  // the largest logits, then their softmax
-  sigmoid_of_top,  // the largest logits kept of all, then their sigmoid (Llama 4)
-  sparse_mixer     // the largest twice, each with noise (Phi-3.5-MoE)
+  softmax,            // of all logits in fp32, then the largest
+  sigmoid,            // of all logits, then the largest
+  softmax_of_top,     // the largest logits, then their softmax
+  sigmoid_of_picked,  // the largest logits, then their sigmoid (Kolibri)
+  sigmoid_of_top,     // the largest logits kept of all, then their sigmoid (Llama 4)
+  sparse_mixer        // the largest twice, each with noise (Phi-3.5-MoE)
 };
 
 enum class Renormalize : std::uint8_t {
@@ -79,6 +80,11 @@ struct Experts {
   std::string gate_up = "gate_up_proj", down = "down_proj";
   std::string gate_apart{};  // of rows: the gate's, gate_up is then up's alone
   std::string out_bias{};    // of what comes out, [h]; empty: none
+  // Rows as experts read and give them, where these are not the stream's (Nemotron 3 Super): a
+  // product of the stream before and one back behind.
+  std::int64_t latent = 0;
+  std::string into_latent = "fc1_latent_proj", out_of_latent = "fc2_latent_proj";
+  bool latent_bias = false;
   double inner_dropout = 0;  // of what the last product reads
   // Of rows that are exchanged, those of the busiest device's experts over an even share, and the
   // part of these for which memory is planned; 0: as the step says of all layers.

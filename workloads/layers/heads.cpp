@@ -47,7 +47,7 @@ void language(Eager& e, const Head& head, const Value& x) {
   if (head.causal_loss) {
     causal_loss(e, logits);
   } else {
-    cross_entropy(e, logits);
+    cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
   }
 }
 

@@ -59,8 +59,11 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   const Value latent = normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
   Value q_rope = Eager::view(q, {batch, a.heads, sequence, a.rope_dim});
   Value k_rope = Eager::view(both, {batch, 1, sequence, a.rope_dim});
-  turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);
-  const Value query = e.copy(q, {batch, a.heads, sequence, qk_dim});
+  Value query = Eager::view(q, {batch, a.heads, sequence, qk_dim});
+  if (a.turned) {
+    turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);
+    query = e.copy(query);
+  }
   const Value expanded =
       run_linear(e, "kv_b_proj", latent, a.heads * (a.nope_dim + a.value_dim), false);
   const Value key = e.copy(expanded, {batch, a.heads, sequence, qk_dim});

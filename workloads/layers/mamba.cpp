@@ -132,7 +132,7 @@ Value run(Eager& e, const Mamba2& m, const Value& x) {
   e.cache(0, e.times(e.times(channels, m.kernel) + state, size_of(e.dtype()).count()));
   const Scope out(e, "out_proj");
   e.parameter("weight", {x.last(), inner});
-  if (m.bias) e.parameter("bias", {x.last()});
+  if (m.out_bias) e.parameter("bias", {x.last()});
   count_fused_matmul(e, tokens, inner, x.last(), 2);
   return e.make(x.shape, e.dtype(), true);
 }

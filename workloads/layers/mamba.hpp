@@ -43,7 +43,8 @@ struct Mamba2 {
   std::int64_t kernel = 0;
   std::int64_t chunk = 0;
   bool conv_bias = true;
-  bool bias = false;
+  bool bias = false;  // of the projection in
+  bool out_bias = false;
   bool norm = true;                // gated, inside the kernel
   bool scaled_projection = false;  // times a fixed vector
 

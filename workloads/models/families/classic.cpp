@@ -98,7 +98,8 @@ ModelSpec opt(const Config& c) {
   Stack& stack = spec.stacks[0];
   stack.prefix = "model.decoder.layers";
   stack.norm = {};
-  if (before && !c.flag("_remove_final_layer_norm", false)) {
+  const bool has_final_norm = !c.flag("_remove_final_layer_norm", false);
+  if (before && has_final_norm) {
     stack.norm = {kind, "model.decoder.final_layer_norm", true};
   }
   stack.input = TokenEmbedding{.name = "model.decoder.embed_tokens",
@@ -193,6 +194,8 @@ ModelSpec falcon(const Config& c) {
   attention.kv_by_index = grouped || one_key_head;
   attention.expand_kv = one_key_head;
   attention.mask = alibi ? ScoreMask::alibi : ScoreMask::each_layer;
+  const double dropout = c.rate("attention_dropout", 0);
+  attention.dropout = alibi ? dropout : 0;  // the class's kernel has none without ALiBi
   if (!alibi) attention.rotary.dims = n.head_dim;
   Mlp mlp = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h");
   mlp.bias = bias;
@@ -202,6 +205,7 @@ ModelSpec falcon(const Config& c) {
                                {.body = mlp, .dropout = c.rate("hidden_dropout", 0)}},
                   .parallel = parallel || grouped};
   if (!parallel) {
+    if (!grouped) layer.branches[0].dropout = dropout;
     layer.branches[1].before = layer_norm("post_attention_layernorm");
   } else if (c.size("num_ln_in_parallel_attn", grouped ? 2 : 1) == 2) {
     layer.branches[0].before = layer_norm("ln_attn");

@@ -237,7 +237,6 @@ ModelSpec ctrl(const Config& c) {
   attention.k = "Wk";
   attention.v = "Wv";
   attention.o = "dense";
-  attention.plain_only = true;
   set_biases(attention, true, true);
   Mlp mlp = plain_mlp(n, "0", "2");
   mlp.name = "ffn";

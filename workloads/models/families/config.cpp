@@ -91,6 +91,11 @@ double Config::number(std::string_view keys, double otherwise) const {
   return value ? value->number() : otherwise;
 }
 
+double Config::cap(std::string_view keys, double otherwise) const {
+  if (const auto value = find(keys)) return value->number();
+  return json_.json().contains(std::string(first_of(keys))) ? 0 : otherwise;
+}
+
 double Config::rate(std::string_view keys, double otherwise) const {
   const auto value = find(keys);
   const double rate = value ? value->number() : otherwise;

@@ -59,6 +59,7 @@ class Config {
   [[nodiscard]] bool flag(std::string_view keys, bool otherwise) const;
   [[nodiscard]] double rate(std::string_view keys, double otherwise) const;  // 0 <= rate < 1
   [[nodiscard]] double number(std::string_view keys, double otherwise) const;
+  [[nodiscard]] double cap(std::string_view keys, double otherwise) const;  // null is 0: none
   [[nodiscard]] std::string text(std::string_view keys, std::string_view otherwise) const;
   [[nodiscard]] std::string activation(std::string_view keys, std::string_view otherwise) const;
   // A list of strings or of integers; empty where it is absent.

@@ -170,6 +170,7 @@ std::vector<std::string> layer_types(const Config& c, std::int64_t layers,
                                      const std::function<std::string(std::int64_t)>& otherwise,
                                      std::string_view keys) {
   std::vector<std::string> types = c.texts(keys);
+  c.pass_over({"sliding_window"});  // read where a layer slides
   if (types.empty()) {
     for (std::int64_t i = 0; i < layers; ++i) types.push_back(otherwise(i));
   }

@@ -32,8 +32,8 @@ namespace {
 std::string qwen_type(const Config& c, std::int64_t layer) {
   const bool used = c.flag("use_sliding_window", false);
   const std::int64_t first = c.count("max_window_layers", 28);
-  return used && c.given("sliding_window") && layer >= first ? "sliding_attention"
-                                                             : "full_attention";
+  const bool has_window = c.optional_size("sliding_window", 4096).has_value();
+  return used && has_window && layer >= first ? "sliding_attention" : "full_attention";
 }
 
 ModelSpec windowed(const Sizes& n, const Attention& attention, const Mlp& mlp,
@@ -52,6 +52,7 @@ ModelSpec qwen2(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 32, .width = 22016, .vocab = 151936});
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, false);
+  c.pass_over({"use_sliding_window", "max_window_layers"});  // where layer_types says it
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
   return windowed(n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
@@ -61,6 +62,7 @@ ModelSpec qwen3(const Config& c) {
   Attention attention = llama_attention(c, n);
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
+  c.pass_over({"use_sliding_window", "max_window_layers"});  // where layer_types says it
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) { return qwen_type(c, i); });
   return windowed(n, attention, llama_mlp(n), types, c.count("sliding_window", 4096));
 }
@@ -75,6 +77,7 @@ ModelSpec phi3(const Config& c) {
   attention.rotary.dims = rotary_dims(c, n.head_dim, 1);
   attention.rotary.concatenated = true;
   attention.window = c.count("sliding_window", 0);
+  c.pass_over({"embd_pdrop"});  // which the class does not read
   Mlp mlp = llama_mlp(n);
   mlp.form = MlpForm::fused_gate;
   mlp.up = "gate_up_proj";
@@ -88,6 +91,7 @@ ModelSpec olmo(const Config& c) {
   n.norm = NormKind::layer_plain;
   Attention attention = llama_attention(c, n);
   attention.rotary.fp32 = true;
+  attention.clamped = c.given("clip_qkv");
   return decoder(n, llama_layer(n, "full", attention, llama_mlp(n)));
 }
 
@@ -102,6 +106,7 @@ ModelSpec olmo2_like(const Config& c, const std::vector<std::string>& types, con
       n, Layers::of(n.layers, [&](std::int64_t i) {
         const bool full = is_full(types, i);
         attention.window = full ? 0 : c.count("sliding_window", 4096);
+        attention.rotary.table = full ? "rotary" : "rotary of windows";
         return LayerKind{
             .name = full ? "full" : "windowed",
             .branches = {{.body = attention, .after = {n.norm, "post_attention_layernorm"}},
@@ -208,6 +213,7 @@ ModelSpec smollm3(const Config& c) {
   const std::int64_t period = c.size("no_rope_layer_interval", 4);
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
+  c.pass_over({"use_sliding_window"});  // where layer_types says it
   const auto has_rotary = [&](std::int64_t i) {
     if (with_rotary.empty()) return (i + 1) % period != 0;
     const auto at = static_cast<std::size_t>(i);

@@ -115,8 +115,8 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
     if (!architecture.ends_with(suffix)) continue;
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
-    const bool has_both = stem == "Gemma3" || stem == "Llama4" || stem == "Mllama" ||
-                          stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+    const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Llama4" ||
+                          stem == "Mllama" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;

@@ -79,7 +79,8 @@ ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& n
                .transform = transform,
                .activation = "gelu",
                .transform_norm = layer_norm(norm),
-               .tied_bias = bias};
+               .tied_bias = tied ? bias : ""};
+  if (!tied && !bias.empty()) spec.apart.push_back({bias, {embedding.vocab}});  // is not added
   return spec;
 }
 

@@ -155,6 +155,22 @@ ModelSpec nomic_bert_masked(const Config& c) {
   return spec;
 }
 
+// XLM-RoBERTa with rotary positions, under newer names.
+ModelSpec jina_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = rotary_encoder(c, prefix, /*biases=*/true, 0.1, "gelu", 1);
+  const Sizes n = read_sizes(c, {.activation = "gelu"});
+  LayerKind& layer = spec.stacks[0].kinds[0];
+  std::get<Attention>(layer.branches[0].body).dropout = c.rate("attention_probs_dropout_prob", 0.1);
+  layer.branches[1].body = plain_mlp(n, "fc1", "fc2");
+  return spec;
+}
+ModelSpec jina_embeddings_v3(const Config& c) { return jina_like(c, ""); }
+ModelSpec jina_embeddings_v3_masked(const Config& c) {
+  ModelSpec spec = with_roberta_head(jina_like(c, "roberta."), c);
+  spec.head.stands_first = true;
+  return spec;
+}
+
 // BERT with norms before; a head for contacts is there and does not run.
 ModelSpec esm_like(const Config& c, const std::string& prefix) {
   ModelSpec spec = bert_like(c, prefix, /*roberta=*/true);
@@ -315,6 +331,8 @@ std::vector<Family> encoder_kin_families() {
           {"GteModel", "gte", gte},
           {"NomicBertForMaskedLM", "nomic_bert", nomic_bert_masked},
           {"NomicBertModel", "nomic_bert", nomic_bert},
+          {"JinaEmbeddingsV3ForMaskedLM", "jina_embeddings_v3", jina_embeddings_v3_masked},
+          {"JinaEmbeddingsV3Model", "jina_embeddings_v3", jina_embeddings_v3},
           {"EsmForMaskedLM", "esm", esm_masked},
           {"EsmModel", "esm", esm},
           {"DebertaV2ForMaskedLM", "deberta-v2", deberta_v2_masked},

@@ -18,22 +18,39 @@ ModelSpec mixtral(const Config& c) {
   return decoder(n, llama_layer(n, "experts", attention, experts));
 }
 
-ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& attention,
-                   const Experts& experts) {
+// Windows of the layers whose entry of `types` slides.
+ModelSpec qwen_moe(const Config& c, const Sizes& n, const Attention& base, const Experts& experts,
+                   const std::vector<std::string>& types) {
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   if (!qwen_has_experts(c, i))
-                     return llama_layer(n, "dense", attention, llama_mlp(n));
-                   return llama_layer(n, "experts", attention, experts);
+                   Attention attention = base;
+                   std::string name = qwen_has_experts(c, i) ? "experts" : "dense";
+                   if (!is_full(types, i)) {
+                     attention.window = c.count("sliding_window", 4096);
+                     name += ", windowed";
+                   }
+                   if (qwen_has_experts(c, i)) return llama_layer(n, name, attention, experts);
+                   return llama_layer(n, name, attention, llama_mlp(n));
                  }));
+}
+
+std::vector<std::string> full_layers(const Config& c, std::int64_t layers) {
+  return layer_types(c, layers, [](std::int64_t) { return std::string("full_attention"); });
 }
 
 ModelSpec qwen2_moe(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 16});
   Attention attention = llama_attention(c, n);
   set_biases(attention, c.flag("qkv_bias", true), false);
+  const bool windows = c.flag("use_sliding_window", false);
+  const std::int64_t windowed = c.count("max_window_layers", 28);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    const bool slides = windows && i % 2 == 0 && i < windowed;
+    return std::string(slides ? "sliding_attention" : "full_attention");
+  });
   return qwen_moe(c, n, attention,
                   qwen_experts(c, n, 60, 4, 1408, c.size("shared_expert_intermediate_size", 5632),
-                               /*renormalize=*/false));
+                               /*renormalize=*/false),
+                  types);
 }
 
 ModelSpec qwen3_moe(const Config& c) {
@@ -42,8 +59,10 @@ ModelSpec qwen3_moe(const Config& c) {
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
   static_cast<void>(c.flag("use_qk_norm", true));  // in files; the class norms in any case
+  if (c.flag("use_sliding_window", false)) attention.window = c.count("sliding_window", 4096);
   return qwen_moe(c, n, attention,
-                  qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false));
+                  qwen_experts(c, n, 128, 8, 768, /*shared=*/0, /*renormalize=*/false),
+                  full_layers(c, n.layers));
 }
 
 }  // namespace
@@ -97,6 +116,7 @@ ModelSpec deepseek_v2(const Config& c) {
   LatentAttention attention = read_latent(c, n);
   attention.complex_rotary = true;
   Experts experts = deepseek_experts(c, n, 64, 6, 1407, 2);
+  experts.shared->bias = c.flag("mlp_bias", false);
   experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
   return deepseek(c, n, attention, experts, c.count("first_k_dense_replace", 0));
 }
@@ -175,6 +195,7 @@ ModelSpec olmoe(const Config& c) {
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
   attention.norm_whole = true;
+  attention.clamped = c.given("clip_qkv");
   Experts experts =
       read_experts(c, n, "num_experts|num_local_experts", 64, "num_experts_per_tok", 8, n.width);
   experts.router.cast_back = true;
@@ -241,12 +262,15 @@ ModelSpec ernie4_5_moe(const Config& c) {
   }
   const std::int64_t end = c.integer("moe_layer_end_index", -1);
   const std::int64_t last = end < 0 ? n.layers - 1 : end;
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool routed = (i + 1) % c.size("moe_layer_interval", 1) == 0 &&
-                                       i >= c.count("moe_layer_start_index", 1) && i <= last;
-                   if (!routed) return llama_layer(n, "dense", attention, mlp);
-                   return llama_layer(n, "experts", attention, experts);
-                 }));
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             const bool routed = (i + 1) % c.size("moe_layer_interval", 1) == 0 &&
+                                                 i >= c.count("moe_layer_start_index", 1) &&
+                                                 i <= last;
+                             if (!routed) return llama_layer(n, "dense", attention, mlp);
+                             return llama_layer(n, "experts", attention, experts);
+                           }));
+  spec.head.bias = bias;
+  return spec;
 }
 
 // Layer norms with biases; the head may have one, too.
@@ -327,7 +351,7 @@ ModelSpec qwen3_vl_moe_text(const Config& c) {
   c.pass_over({"norm_topk_prob"});  // the class divides by the sum in any case
   Experts experts = qwen_experts(c, n, 60, 4, 1408, /*shared=*/0, /*renormalize=*/true);
   experts.router.renormalize = Renormalize::in_place;
-  return qwen_moe(c, n, attention, experts);
+  return qwen_moe(c, n, attention, experts, full_layers(c, n.layers));
 }
 
 std::vector<Family> expert_families() {

@@ -56,8 +56,10 @@ ModelSpec dots1(const Config& c) {
 // Every layer has experts.
 ModelSpec solar_open(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 8, .head_dim = 128, .has_width = false});
-  return decoder(n, llama_layer(n, "experts", llama_attention(c, n),
-                                sigmoid_experts(c, n, 128, 8, 1280, 1, true)));
+  Attention attention = llama_attention(c, n);
+  attention.o_bias = false;
+  return decoder(
+      n, llama_layer(n, "experts", attention, sigmoid_experts(c, n, 128, 8, 1280, 1, true)));
 }
 
 // Queries and keys normed over their whole width; half of each head turned.

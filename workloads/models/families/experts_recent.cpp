@@ -8,9 +8,9 @@
 namespace shardsim::models {
 namespace {
 
-void norm_heads_by_rms(Attention& attention) {
-  attention.q_norm = {NormKind::rms, "q_norm"};
-  attention.k_norm = {NormKind::rms, "k_norm"};
+void norm_heads_by_rms(Attention& attention, NormKind kind = NormKind::rms) {
+  attention.q_norm = {kind, "q_norm"};
+  attention.k_norm = {kind, "k_norm"};
 }
 
 // "dense" or "sparse" of each layer; a file may say how many come first.
@@ -32,13 +32,14 @@ std::string kind_name(bool full, bool dense) {
 // A gate of attention's result from a projection of its own, four norms, positions on windowed
 // layers alone.
 ModelSpec afmoe(const Config& c) {
-  const Sizes n = read_sizes(c, {.head_dim = 128});
+  Sizes n = read_sizes(c, {.head_dim = 128});
+  n.norm = NormKind::rms_wide;
   const std::int64_t period = c.size("global_attn_every_n_layers", 4);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
   });
   Attention base = llama_attention(c, n);
-  norm_heads_by_rms(base);
+  norm_heads_by_rms(base, n.norm);
   base.gate_name = "gate_proj";
   Experts experts = read_experts(c, n, "num_experts", 64, "num_experts_per_tok", 6,
                                  c.size("moe_intermediate_size", 1408));
@@ -187,8 +188,8 @@ ModelSpec laguna(const Config& c) {
   Experts experts = read_experts(c, n, "num_experts", 256, "num_experts_per_tok", 8,
                                  c.size("moe_intermediate_size", 512));
   experts.router.scores = RouterScores::sigmoid;
-  experts.router.fp32 = true;
-  experts.router.renormalize = Renormalize::in_place;
+  experts.router.fp32_logits = experts.router.cast_back = true;
+  experts.router.renormalize = Renormalize::offset;
   experts.router.correction_bias = "e_score_correction_bias";
   experts.router.correction_is_parameter = experts.router.correction_flat = true;
   experts.weights_on_input = c.flag("moe_apply_router_weight_on_input", false);
@@ -211,7 +212,7 @@ ModelSpec laguna(const Config& c) {
             static_cast<double>(n.head_dim) *
             c.rotary_number(full ? "full_attention" : "sliding_attention", "partial_rotary_factor",
                             full && !c.given("rope_parameters") ? 0.5 : 1));
-        attention.rotary.concatenated = attention.rotary.dims < n.head_dim;
+        attention.rotary.concatenated = true;
         const std::string name = kind_name(full, is_dense(mlps, i));
         if (is_dense(mlps, i)) return llama_layer(n, name, attention, llama_mlp(n));
         return llama_layer(n, name, attention, experts);

@@ -36,6 +36,9 @@ struct Family {
 [[nodiscard]] std::vector<Family> state_space_families();
 [[nodiscard]] std::vector<Family> hybrid_families();
 [[nodiscard]] std::vector<Family> shared_block_families();
+[[nodiscard]] std::vector<Family> delta_rule_families();
+[[nodiscard]] std::vector<Family> windowed_expert_families();
+[[nodiscard]] std::vector<Family> t5gemma_families();
 [[nodiscard]] std::vector<Family> convolutional_families();
 [[nodiscard]] std::vector<Family> diffusion_families();
 [[nodiscard]] std::vector<Family> llama_kin_families();

@@ -54,12 +54,12 @@ ModelSpec windowed(const Config& c, const Sizes& n, const Attention& attention,
 ModelSpec gemma2(const Config& c) {
   const Sizes n = gemma_sizes(c, 4, "hidden_activation|hidden_act");
   Attention attention = llama_attention(c, n);
-  attention.soft_cap = c.number("attn_logit_softcapping", 50);
+  attention.soft_cap = c.cap("attn_logit_softcapping", 50);
   const auto types = layer_types(c, n.layers, [](std::int64_t i) {
     return std::string((i + 1) % 2 != 0 ? "sliding_attention" : "full_attention");
   });
   ModelSpec spec = windowed(c, n, attention, types, /*own_tables=*/false);
-  spec.head.soft_cap = c.number("final_logit_softcapping", 30);
+  spec.head.soft_cap = c.cap("final_logit_softcapping", 30);
   return spec;
 }
 
@@ -85,7 +85,7 @@ ModelSpec gemma3_text(const Config& c) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");
   });
   ModelSpec spec = windowed(c, n, attention, types, /*own_tables=*/true);
-  spec.head.soft_cap = c.number("final_logit_softcapping", 0);
+  spec.head.soft_cap = c.cap("final_logit_softcapping", 0);
   return spec;
 }
 

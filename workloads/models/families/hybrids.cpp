@@ -22,7 +22,7 @@ Mamba2 read_mixer(const Config& c, std::int64_t inner) {
   mixer.kernel = c.size("mamba_d_conv", 4);
   mixer.chunk = c.size("mamba_chunk_size", 256);
   mixer.conv_bias = c.flag("mamba_conv_bias", true);
-  mixer.bias = c.flag("mamba_proj_bias", false);
+  mixer.bias = mixer.out_bias = c.flag("mamba_proj_bias", false);
   if (mixer.inner() != inner) {
     c.fail("mamba_n_heads", "mamba_n_heads * mamba_d_head is not the mixer's width");
   }
@@ -103,6 +103,7 @@ ModelSpec falcon_h1(const Config& c) {
                "ssm_multipliers", "ssm_out_multiplier", "mamba_norm_before_gate"});
   const auto inner = c.optional_size("mamba_d_ssm", 1024);
   Mamba2 mixer = read_mixer(c, inner.value_or(n.hidden * c.size("mamba_expand", 2)));
+  mixer.out_bias = c.flag("projectors_bias", false);
   mixer.norm = c.flag("mamba_rms_norm", false);
   mixer.scaled_projection = true;
   Mlp mlp = llama_mlp(n);
@@ -119,6 +120,7 @@ ModelSpec falcon_h1(const Config& c) {
 
 std::int64_t lfm2_width(const Config& c) {
   std::int64_t width = c.size("block_ff_dim|intermediate_size", 12288);
+  c.pass_over({"block_multiple_of", "block_ffn_dim_multiplier"});
   if (!c.flag("block_auto_adjust_ff_dim", true)) return width;
   const std::int64_t multiple = c.size("block_multiple_of", 256);
   const std::int64_t two_thirds = 2 * width / 3;

@@ -356,7 +356,7 @@ ModelSpec llama4(const Config& c) {
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t side = images.size("image_size", 448) / patch;
   const std::int64_t in = images.size("projector_input_dim", 4096);
-  const double ratio = images.number("pixel_shuffle_ratio", 0.5);
+  images.pass_over({"pixel_shuffle_ratio"});  // intermediate_size says the width that it gives
   const std::string at = "vision_model.";
   spec.apart.push_back({at + "class_embedding", {hidden}});
   spec.apart.push_back({at + "positional_embedding_vlm", {side * side + 1, hidden}});
@@ -364,16 +364,16 @@ ModelSpec llama4(const Config& c) {
              images.size("num_channels", 3) * patch * patch, false);
   add_norm(spec, at + "layernorm_pre", hidden, true);
   add_norm(spec, at + "layernorm_post", hidden, true);
-  const auto shuffled = static_cast<std::int64_t>(static_cast<double>(hidden) / (ratio * ratio));
-  add_linear(spec, at + "vision_adapter.mlp.fc1", in, shuffled, false);
-  add_linear(spec, at + "vision_adapter.mlp.fc2", images.size("projector_output_dim", 4096), in,
-             false);
+  const std::int64_t width = images.size("intermediate_size", 5632);
+  const std::int64_t out = images.size("projector_output_dim", 4096);
+  add_linear(spec, at + "vision_adapter.mlp.fc1", in, width, false);
+  add_linear(spec, at + "vision_adapter.mlp.fc2", out, out, false);
   add_linear(spec, "multi_modal_projector.linear_1", spec.stacks[0].hidden,
              images.size("vision_output_dim", 7680), false);
   add_silent(
       spec,
       tower(at + "model.layers", hidden, images.size("num_hidden_layers", 34),
-            images.size("num_attention_heads", 16), images.size("intermediate_size", 5632),
+            images.size("num_attention_heads", 16), width,
             {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .out = "o_proj"}));
   return spec;
 }

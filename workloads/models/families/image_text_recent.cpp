@@ -102,6 +102,7 @@ ModelSpec mllama_text(const Config& c) {
                              return layer;
                            }));
   std::get<TokenEmbedding>(spec.stacks[0].input).vocab = n.vocab + of_images;
+  set_tied(spec, false);  // its rows are not the head's, whatever the file says
   return spec;
 }
 

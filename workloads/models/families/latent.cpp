@@ -37,8 +37,8 @@ ModelSpec deepseek_like(const Config& c, const Sizes& n, const LatentAttention& 
       c, n.layers,
       [&](std::int64_t i) { return std::string(i >= first && i % step == 0 ? "sparse" : "dense"); },
       "mlp_layer_types");
-  Mlp mlp = llama_mlp(n);
-  mlp.bias = c.flag("mlp_bias", false);
+  c.pass_over({"mlp_bias"});  // of no module of these classes
+  const Mlp mlp = llama_mlp(n);
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
                    if (types[static_cast<std::size_t>(i)] == "dense") {
                      return latent_layer(n, "dense", attention, mlp);

@@ -109,7 +109,7 @@ ModelSpec nanochat(const Config& c) {
   mlp.down = "fc2";
   ModelSpec spec = decoder(n, llama_layer(n, "full", attention, mlp));
   std::get<TokenEmbedding>(spec.stacks[0].input).norm = {n.norm, "model.initial_norm"};
-  spec.head.soft_cap = c.number("final_logit_softcapping", 15);
+  spec.head.soft_cap = c.cap("final_logit_softcapping", 15);
   return spec;
 }
 
@@ -205,6 +205,19 @@ ModelSpec apertus(const Config& c) {
   return decoder(n, layer);
 }
 
+// Llama with dropout of what branches give, at attention's rate.
+ModelSpec emu3_text(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 8, .width = 14336, .vocab = 184622});
+  const double dropout = c.rate("attention_dropout", 0.1);
+  Attention attention = llama_attention(c, n);
+  attention.dropout = dropout;
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  LayerKind layer = llama_layer(n, "full", attention, mlp);
+  for (Branch& branch : layer.branches) branch.dropout = dropout;
+  return decoder(n, layer);
+}
+
 // Sinks everywhere; full layers without positions, or with what layer_rope_theta says.
 ModelSpec granite_swa(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 4, .tied = true});
@@ -250,6 +263,7 @@ std::vector<Family> llama_kin_families() {
           {"BitNetForCausalLM", "bitnet", bitnet},
           {"Jais2ForCausalLM", "jais2", jais2},
           {"ApertusForCausalLM", "apertus", apertus},
+          {"Emu3ForCausalLM", "emu3_text_model", emu3_text},
           {"GraniteSWAForCausalLM", "granite_swa", granite_swa}};
 }
 

@@ -29,7 +29,7 @@ Mamba2 zamba2_mixer(const Config& c, const Sizes& n) {
   mixer.groups = c.size("mamba_ngroups", 1);
   mixer.kernel = c.size("mamba_d_conv", 4);
   mixer.chunk = c.size("chunk_size", 256);
-  mixer.bias = c.flag("add_bias_linear", false);
+  mixer.bias = mixer.out_bias = c.flag("add_bias_linear", false);
   static_cast<void>(c.divided("n_mamba_heads", mixer.heads, "mamba_ngroups", mixer.groups));
   return mixer;
 }

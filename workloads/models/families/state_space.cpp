@@ -71,7 +71,7 @@ Mamba2 read_mamba2(const Config& c, std::int64_t heads, std::string_view heads_k
 ModelSpec mamba2(const Config& c) {
   Mamba2 mixer = read_mamba2(c, 128, "num_heads", "head_dim", "state_size");
   c.pass_over({"time_step_rank"});  // of Mamba; each head has one step size
-  mixer.bias = c.flag("use_bias", false);
+  mixer.bias = mixer.out_bias = c.flag("use_bias", false);
   const auto inner = static_cast<std::int64_t>(
       c.number("expand", 2) * static_cast<double>(c.needed("hidden_size|d_model", 4096)));
   if (inner != mixer.inner()) {
@@ -131,7 +131,7 @@ ModelSpec jamba(const Config& c) {
 
 // Every full_attention_interval-th layer attends, with a gate; the others run the delta rule.
 ModelSpec qwen_hybrid(const Config& c, const Sizes& n, const std::optional<Experts>& experts,
-                      bool fused_projections) {
+                      DeltaProjections projections) {
   Attention attention = llama_attention(c, n);
   attention.gate = true;
   attention.q_norm = {n.norm, "q_norm"};
@@ -145,7 +145,7 @@ ModelSpec qwen_hybrid(const Config& c, const Sizes& n, const std::optional<Exper
   net.value_heads = c.size("linear_num_value_heads", 32);
   net.value_dim = c.size("linear_value_head_dim", 128);
   net.kernel = c.size("linear_conv_kernel_dim", 4);
-  net.fused_projections = fused_projections;
+  net.projections = projections;
   const std::int64_t interval = c.size("full_attention_interval", 4);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % interval != 0 ? "linear_attention" : "full_attention");
@@ -170,12 +170,12 @@ ModelSpec qwen3_next(const Config& c) {
   const Sizes n = qwen_hybrid_sizes(c, 2, /*has_width=*/true);
   const std::int64_t shared = c.size("shared_expert_intermediate_size", 512);
   const Experts experts = qwen_experts(c, n, 512, 10, 512, shared, /*renormalize=*/true);
-  return qwen_hybrid(c, n, experts, /*fused_projections=*/true);
+  return qwen_hybrid(c, n, experts, DeltaProjections::qkvz_ba);
 }
 
 ModelSpec qwen3_5(const Config& c) {
   return qwen_hybrid(c, qwen_hybrid_sizes(c, 4, /*has_width=*/true), std::nullopt,
-                     /*fused_projections=*/false);
+                     DeltaProjections::qkv_z_b_a);
 }
 
 ModelSpec qwen3_5_moe(const Config& c) {
@@ -183,7 +183,7 @@ ModelSpec qwen3_5_moe(const Config& c) {
   const std::int64_t shared = c.size("shared_expert_intermediate_size", 512);
   Experts experts = qwen_experts(c, n, 256, 8, 512, shared, /*renormalize=*/true);
   experts.router.renormalize = Renormalize::in_place;
-  return qwen_hybrid(c, n, experts, /*fused_projections=*/false);
+  return qwen_hybrid(c, n, experts, DeltaProjections::qkv_z_b_a);
 }
 
 // Letters of each layer; newer files list words in their place.
@@ -211,6 +211,8 @@ Experts nemotron_experts(const Config& c, const Sizes& n, const Mlp& shared) {
   experts.router.fp32 = true;
   experts.router.correction_bias = "e_score_correction_bias";
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  experts.latent = c.optional_size("moe_latent_size", std::nullopt).value_or(0);
+  experts.latent_bias = shared.bias;
   static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
   const std::int64_t width = c.count("moe_shared_expert_intermediate_size", 7688);
   if (width == 0) return experts;
@@ -224,6 +226,9 @@ Experts nemotron_experts(const Config& c, const Sizes& n, const Mlp& shared) {
 ModelSpec nemotron_h(const Config& c) {
   // Layers of multi-token prediction are left out; which kernels overlap is not counted.
   c.pass_over({"mtp_layers_block_type", "moe_shared_expert_overlap"});
+  // What the class does not read.
+  c.pass_over({"attention_bias", "mamba_proj_bias", "sliding_window", "hidden_dropout",
+               "tie_word_embeddings"});
   const std::string pattern = nemotron_pattern(c);
   SizeDefaults defaults{.kv_heads = 8, .head_dim = 128};
   defaults.activation = "relu2";
@@ -234,9 +239,10 @@ ModelSpec nemotron_h(const Config& c) {
   Attention attention = llama_attention(c, n);
   attention.name = "mixer";
   attention.rotary.dims = 0;
+  set_biases(attention, false, false);
   Mamba2 mixer =
       read_mamba2(c, 128, "mamba_num_heads", "mamba_head_dim", "ssm_state_size|state_size");
-  mixer.bias = c.flag("mamba_proj_bias|use_bias", false);
+  mixer.bias = mixer.out_bias = c.flag("use_bias", false);
   Mlp mlp = llama_mlp(n);
   mlp.name = "mixer";
   mlp.form = MlpForm::plain;
@@ -267,7 +273,7 @@ ModelSpec nemotron_h(const Config& c) {
   spec.stacks[0].norm.name = "model.norm_f";
   std::get<TokenEmbedding>(spec.stacks[0].input).name = "model.embeddings";
   spec.stacks[0].fp32_residual = c.flag("residual_in_fp32", false);
-  set_tied(spec, n.tied);
+  set_tied(spec, false);
   return spec;
 }
 

@@ -81,6 +81,11 @@ void add_adapters(GraphContext& c, const Attention& a, const std::string& at, Te
   p.v = adapt("linear_v_adapter_list", p.v, {n.heads, p.value_dim.value_or(n.dim)});
 }
 
+// To a range, as ReLU6 is to its own.
+TensorId clamp(GraphContext& c, const std::string& name, TensorId x) {
+  return c.g.elementwise(Function::relu6, name, {x});
+}
+
 Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
   const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                           c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
@@ -125,6 +130,9 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
   p.v = project_seen(a.v, of_values, a.v_bias, "values");
   add_adapters(c, a, at, x, n, p);
+  if (a.clamped) {
+    for (TensorId* part : {&p.q, &p.k, &p.v}) *part = clamp(c, at + ".clamped", *part);
+  }
   if (a.scaled_values) {
     p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
   }
@@ -170,9 +178,7 @@ Projected fused_by_group(GraphContext& c, const Attention& a, const std::string&
   TensorId all =
       c.linear({GraphContext::inside(at, a.qkv), {n.heads, all_rows, n.dim}, {c.hidden}, a.q_bias},
                x, {{c.batch}, {c.sequence}, {n.heads}, {all_rows}, {n.dim}});
-  if (a.clamped) {  // to a range, as ReLU6 is to its own
-    all = c.g.elementwise(Function::relu6, GraphContext::inside(at, a.qkv) + ".clamped", {all});
-  }
+  if (a.clamped) all = clamp(c, GraphContext::inside(at, a.qkv) + ".clamped", all);
   const Dims key{{c.batch}, {c.sequence}, {n.heads}, {n.dim}};
   const std::vector<TensorId> parts =
       c.g.slices(GraphContext::inside(at, a.qkv), all,

@@ -46,13 +46,12 @@ class DeltaNetGraph {
                                                      {at_ + ".value", by_value()}},
                                                     {channels_, values_, key_dim_, value_dim_});
     const TensorId beta = c_.g.elementwise(Function::sigmoid, at_ + ".beta", {b_});
-    const TensorId decay = c_.g.decay(at_ + ".decay", a_, of_heads("A_log"), of_heads("dt_bias"));
+    const TensorId decay = decays();
     const TensorId y =
         rule(unit(".query_normed", parts[0]), unit(".key_normed", parts[1]), parts[2], decay, beta);
-    const TensorId weight = c_.g.parameter(inside("norm") + ".weight", {{value_dim_}});
-    const TensorId out = c_.g.gated_norm(inside("norm"), y, weight, z_, {value_dim_});
-    return c_.linear({inside("out_proj"), {c_.hidden}, {keys_, values_, value_dim_}}, out,
-                     c_.stream());
+    const TensorId weight = c_.g.parameter(inside(n_.norm) + ".weight", {{value_dim_}});
+    const TensorId out = c_.g.gated_norm(inside(n_.norm), y, weight, z_, {value_dim_});
+    return c_.linear({inside(n_.out), {c_.hidden}, {keys_, values_, value_dim_}}, out, c_.stream());
   }
 
  private:
@@ -74,8 +73,44 @@ class DeltaNetGraph {
     return c_.linear({inside(name), rows, {c_.hidden}}, x, result);
   }
 
+  TensorId decays() {
+    if (!n_.by_channel()) {
+      return c_.g.decay(at_ + ".decay", a_, of_heads("A_log"), of_heads("dt_bias"));
+    }
+    const LabelId one = c_.label("one", 1);
+    const TensorId log =
+        c_.g.parameter(inside("forget_gate.A_log"), {{one}, {one}, {keys_, values_}, {one}});
+    const TensorId bias = c_.g.parameter(inside("forget_gate.dt_bias"), {{keys_, key_dim_}});
+    return c_.g.decay(at_ + ".decay", a_, log, bias);
+  }
+
+  // Two products, the first as narrow as a head.
+  TensorId narrow(const std::string& name, TensorId x, const Dim& rows, const Dims& result) {
+    const LabelId rank = c_.label("gate_rank", n_.key_dim);
+    const TensorId low = c_.linear({inside(name + "_a_proj"), {rank}, {c_.hidden}}, x,
+                                   {{c_.batch}, {c_.sequence}, {rank}});
+    return c_.linear({inside(name + "_b_proj"), rows, {rank}}, low, result);
+  }
+
+  void project_each(TensorId x) {
+    const TensorId q = linear("q_proj", x, {keys_, key_dim_}, by_key(key_dim_));
+    const TensorId k = linear("k_proj", x, {keys_, key_dim_}, by_key(key_dim_));
+    const TensorId v = linear("v_proj", x, {keys_, values_, value_dim_}, by_value());
+    qkv_ = c_.g.concatenate(at_ + ".q_k_v", {q, k, v}, by_key(channels_),
+                            {channels_, values_, key_dim_, value_dim_});
+    b_ = linear("b_proj", x, {keys_, values_}, by_key(values_));
+    if (n_.by_channel()) {
+      a_ = narrow("forget_gate.f", x, {keys_, key_dim_}, by_key(key_dim_));
+      z_ = narrow("g", x, {keys_, values_, value_dim_}, by_value());
+      return;
+    }
+    a_ = linear("a_proj", x, {keys_, values_}, by_key(values_));
+    z_ = linear("g_proj", x, {keys_, values_, value_dim_}, by_value());
+  }
+
   void project(TensorId x) {
-    if (!n_.fused_projections) {
+    if (n_.projections == DeltaProjections::each || n_.by_channel()) return project_each(x);
+    if (n_.projections == DeltaProjections::qkv_z_b_a) {
       qkv_ = linear("in_proj_qkv", x, {keys_, channels_}, by_key(channels_));
       z_ = linear("in_proj_z", x, {keys_, values_, value_dim_}, by_value());
       b_ = linear("in_proj_b", x, {keys_, values_}, by_key(values_));

@@ -23,6 +23,7 @@ struct ExpertLabels {
   LabelId choice;
   LabelId width;
   LabelId slots;  // of an expert; of rows that are exchanged
+  LabelId row;    // what experts read and give
 };
 
 struct Routed {
@@ -39,7 +40,8 @@ class ExpertsGraph {
         n_{c.label("experts", m.experts, LabelRole::experts),
            c.label("choice", m.per_token, LabelRole::expert_tokens),
            c.label("ffn", m.width, LabelRole::width),
-           c.options.exchange ? c.slots(slots_for(load()), needed(), m.held) : 0} {}
+           c.options.exchange ? c.slots(slots_for(load()), needed(), m.held) : 0,
+           m.latent > 0 ? c.label("expert_latent", m.latent) : c.hidden} {}
 
   TensorId build(TensorId x) {
     note_balance();
@@ -101,6 +103,7 @@ class ExpertsGraph {
   [[nodiscard]] Dims rows_of(const Dim& last) const {
     return {{c_.batch}, {c_.sequence}, {n_.choice}, last};
   }
+  [[nodiscard]] Dims latent_rows() const { return {{c_.batch}, {c_.sequence}, {n_.row}}; }
   // As experts compute with them.
   [[nodiscard]] Dims experts_rows() const {
     if (c_.options.exchange) return {{n_.experts}, {n_.slots}};
@@ -153,7 +156,8 @@ class ExpertsGraph {
     TensorId weights = largest;
     if (r.scores == RouterScores::softmax_of_top) {
       weights = c_.g.over_label(Function::softmax, at + ".softmax", weights, n_.choice);
-    } else if (r.scores == RouterScores::sigmoid_of_top) {
+    } else if (r.scores == RouterScores::sigmoid_of_top ||
+               r.scores == RouterScores::sigmoid_of_picked) {
       weights = c_.g.elementwise(Function::sigmoid, at + ".sigmoid", {weights});
     }
     if (r.renormalize != Renormalize::no) {
@@ -213,7 +217,7 @@ class ExpertsGraph {
 
   // Rows of all experts lie one after another where each has its own.
   [[nodiscard]] Dims dims_of(const Dim& out, const Dim& in) {
-    if (m_.matrices == ExpertMatrices::rows) return {{n_.experts, n_.width}, {c_.hidden}};
+    if (m_.matrices == ExpertMatrices::rows) return {{n_.experts, n_.width}, {n_.row}};
     if (m_.matrices == ExpertMatrices::modules) {
       c_.note(
           "matrices of experts that are modules of their own are one stack, NAME of all "
@@ -224,7 +228,7 @@ class ExpertsGraph {
 
   TensorId gate_and_up(const std::string& at, TensorId rows) {
     const auto one = [&](const std::string& name) {
-      return multiply(OpPart::first_product, name, rows, {n_.width}, {c_.hidden});
+      return multiply(OpPart::first_product, name, rows, {n_.width}, {n_.row});
     };
     const TensorId gate = c_.activate(m_.activation, at + ".act_fn", one(m_.gate_apart));
     return c_.gated(at + ".product", gate, one(m_.gate_up));
@@ -236,14 +240,13 @@ class ExpertsGraph {
     }
     const std::string at = inside(m_.experts_name);
     if (m_.gate == ExpertsGate::plain) {
-      const TensorId up =
-          multiply(OpPart::first_product, m_.gate_up, rows, {n_.width}, {c_.hidden});
+      const TensorId up = multiply(OpPart::first_product, m_.gate_up, rows, {n_.width}, {n_.row});
       return c_.activate(m_.activation, at + ".act", up);
     }
     if (!m_.gate_apart.empty()) return gate_and_up(at, rows);
     const LabelId two = c_.label("gate_up", 2);
     const TensorId both =
-        multiply(OpPart::first_product, m_.gate_up, rows, {two, n_.width}, {c_.hidden});
+        multiply(OpPart::first_product, m_.gate_up, rows, {two, n_.width}, {n_.row});
     const std::vector<TensorId> parts = c_.g.split({at + ".gate", at + ".up"}, both, two);
     const TensorId gate = c_.activate(m_.activation, at + ".act_fn", parts[0]);
     return c_.gated(at + ".product", gate, parts[1]);
@@ -252,15 +255,19 @@ class ExpertsGraph {
   // `beside`: shared experts are run between, and left there.
   TensorId run_experts(TensorId x, const Routed& routed, TensorId* beside) {
     const TensorId tokens = x;
+    if (m_.latent > 0) {
+      x = c_.linear({inside(m_.into_latent), {n_.row}, {c_.hidden}, m_.latent_bias}, x,
+                    latent_rows());
+    }
     const std::string at = inside(m_.experts_name);
     TensorId rows =
-        c_.g.dispatch(at + ".dispatch", x, routed.numbers, rows_of({c_.hidden}), n_.choice);
+        c_.g.dispatch(at + ".dispatch", x, routed.numbers, rows_of({n_.row}), n_.choice);
     TensorId weights = routed.weights;
     const auto& exchange = c_.options.exchange;
     const bool travels = exchange && (exchange->weights_travel || m_.weights_on_input);
     if (exchange) {
       Dims by_expert = experts_rows();
-      by_expert.push_back({c_.hidden});
+      by_expert.push_back({n_.row});
       std::vector<GraphBuilder::Rows> sent = {{at + ".rows", rows, by_expert}};
       if (travels) sent.push_back({at + ".weights", weights, experts_rows()});
       const std::vector<TensorId> arrived = c_.g.exchange(at + ".exchange", sent, routed.numbers);
@@ -281,13 +288,17 @@ class ExpertsGraph {
       // One kernel with the activation, which the backward pass computes again.
       x_of_down = weighted(c_.g.remade(x_of_down));
     }
-    TensorId out = multiply(OpPart::last_product, m_.down, x_of_down, {c_.hidden}, {n_.width});
+    TensorId out = multiply(OpPart::last_product, m_.down, x_of_down, {n_.row}, {n_.width});
     if (exchange) {
-      out = c_.g.exchange(at + ".return", {{at + ".returned", out, rows_of({c_.hidden})}}).front();
+      out = c_.g.exchange(at + ".return", {{at + ".returned", out, rows_of({n_.row})}}).front();
     }
     if (beside != nullptr) *beside = end_shared(tokens, inner_of_shared);
-    const TensorId sum =
-        c_.g.combine(at + ".combine", out, routed.numbers, weights, c_.stream(), n_.choice);
+    TensorId sum = c_.g.combine(at + ".combine", out, routed.numbers, weights,
+                                m_.latent > 0 ? latent_rows() : c_.stream(), n_.choice);
+    if (m_.latent > 0) {
+      sum = c_.linear({inside(m_.out_of_latent), {c_.hidden}, {n_.row}, m_.latent_bias}, sum,
+                      c_.stream());
+    }
     if (m_.out_bias.empty()) return sum;
     const TensorId bias = c_.g.parameter(inside(m_.out_bias), {{c_.hidden}});
     return c_.g.elementwise(Function::add, inside(m_.out_bias) + ".added", {sum, bias});

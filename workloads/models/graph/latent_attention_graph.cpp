@@ -74,7 +74,7 @@ class LatentAttentionGraph {
     const LabelId rank = c_.label("kv_rank", a_.kv_rank);
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
     KeyLatent down = key_latent(x, rank);
-    turn(c_, rotary(), at_, rope_, q_rope, down.rope);
+    if (a_.turned) turn(c_, rotary(), at_, rope_, q_rope, down.rope);
     const TensorId keys = keep(down);
     const LabelId tokens = c_.seen_tokens();
     const TensorId values =
@@ -183,7 +183,7 @@ class LatentAttentionGraph {
     }
     TensorId k_rope = down.rope;
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
-    turn(c_, rotary(), at_, rope_, q_rope, k_rope);
+    if (a_.turned) turn(c_, rotary(), at_, rope_, q_rope, k_rope);
     if (splits()) c_.g.leave_gradient_apart(k_rope);
     if (c_.options.cache) static_cast<void>(keep({down.latent, k_rope}));
     const LabelId up = c_.label("kv_b", a_.nope_dim + a_.value_dim);

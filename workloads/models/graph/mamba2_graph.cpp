@@ -58,7 +58,7 @@ class Mamba2Graph {
         {channels, heads_, dim_, state_});
     for (const TensorId part : x_b_c) c_.g.remade(part);
     const TensorId y = scan(x_b_c, parts[2]);
-    return c_.linear({inside("out_proj"), {c_.hidden}, {groups_, heads_, dim_}, m_.bias},
+    return c_.linear({inside("out_proj"), {c_.hidden}, {groups_, heads_, dim_}, m_.out_bias},
                      c_.g.remade(gated(y, parts[0])), c_.stream());
   }
 

@@ -1,0 +1,122 @@
+// Decoders whose layers run the delta rule but for some that attend: OLMo Hybrid, Kimi Linear.
+#include <algorithm>
+
+#include "workloads/models/families/decoder.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// OLMo 3's attention and norms behind it; layers of the delta rule have theirs before.
+ModelSpec olmo_hybrid(const Config& c) {
+  Sizes n = read_sizes(c, {});
+  n.norm = NormKind::rms_wide;
+  Attention attention = llama_attention(c, n);
+  attention.q_norm = {n.norm, "q_norm"};
+  attention.k_norm = {n.norm, "k_norm"};
+  attention.norm_whole = true;
+  if (c.rotary_number("rope_theta", 0) == 0) attention.rotary.dims = 0;
+  DeltaNet net;
+  net.projections = DeltaProjections::each;
+  net.norm = "o_norm";
+  net.out = "o_proj";
+  net.key_heads = c.size("linear_num_key_heads", n.heads);
+  net.value_heads = c.size("linear_num_value_heads", n.heads);
+  net.key_dim = c.size("linear_key_head_dim", 3 * n.hidden / (4 * net.key_heads));
+  net.value_dim = c.size("linear_value_head_dim", 2 * net.key_dim);
+  net.kernel = c.size("linear_conv_kernel_dim", 4);
+  net.doubled_steps = c.flag("linear_allow_neg_eigval", true);
+  c.pass_over({"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max",
+               "linear_dt_init_floor"});  // how weights are initialized
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    const bool attends = i % 4 == 3 || (n.layers < 4 && i + 1 == n.layers);
+    return std::string(attends ? "full_attention" : "linear_attention");
+  });
+  return decoder(
+      n, Layers::of(n.layers, [&](std::int64_t i) {
+        if (!is_full(types, i)) {
+          LayerKind layer = llama_layer(n, "delta rule", attention, llama_mlp(n));
+          layer.branches[0].body = net;
+          return layer;
+        }
+        return LayerKind{
+            .name = "attention",
+            .branches = {{.body = attention, .after = {n.norm, "post_attention_layernorm"}},
+                         {.body = llama_mlp(n), .after = {n.norm, "post_feedforward_layernorm"}}}};
+      }));
+}
+
+// Its layers, counted from 1 in files of the hub.
+std::vector<std::string> kimi_layer_types(const Config& c, std::int64_t layers) {
+  const std::optional<Config> linear = c.sub("linear_attn_config");
+  const std::vector<std::int64_t> full =
+      linear ? linear->integers("full_attn_layers") : std::vector<std::int64_t>{};
+  if (linear) linear->pass_over({"kda_layers"});  // the others
+  return layer_types(c, layers, [&](std::int64_t i) {
+    const bool attends = full.empty() ? i > 0 && i % 4 == 0
+                                      : std::find(full.begin(), full.end(), i + 1) != full.end();
+    return std::string(attends ? "full_attention" : "linear_attention");
+  });
+}
+
+// Kimi's delta rule; latent attention without positions; DeepSeek-V3's experts.
+ModelSpec kimi_linear(const Config& c) {
+  Sizes n = read_sizes(c, {});
+  n.tied = false;  // whatever the file says
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = c.optional_size("q_lora_rank", std::nullopt).value_or(0);
+  attention.turned = false;
+  const std::optional<Config> linear = c.sub("linear_attn_config");
+  const auto of_linear = [&](const char* key, const char* own, std::int64_t otherwise) {
+    const std::int64_t size = c.size(own, otherwise);
+    return linear ? linear->size(key, size) : size;
+  };
+  DeltaNet net;
+  net.name = "self_attn";
+  net.projections = DeltaProjections::channels;
+  net.norm = "o_norm";
+  net.out = "o_proj";
+  net.key_heads = net.value_heads = of_linear("num_heads", "linear_num_heads", 32);
+  net.key_dim = net.value_dim = of_linear("head_dim", "linear_head_dim", 128);
+  net.kernel = of_linear("short_conv_kernel_size", "linear_conv_kernel_dim", 4);
+  Experts experts = read_experts(c, n, "num_local_experts|num_experts", 256,
+                                 "num_experts_per_tok|num_experts_per_token", 8,
+                                 c.size("moe_intermediate_size", 1024));
+  experts.router.fp32 = true;
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.correction_bias = "e_score_correction_bias";
+  if (c.flag("norm_topk_prob|moe_renormalize", true)) {
+    experts.router.renormalize = Renormalize::in_place;
+  }
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_experts";
+  experts.shared->width = experts.width * c.size("n_shared_experts|num_shared_experts", 1);
+  // How tokens choose; positions that the class has not.
+  c.pass_over({"num_expert_group", "n_group", "topk_group", "use_grouped_topk", "mla_use_nope",
+               "moe_router_activation_func", "num_nextn_predict_layers", "head_dim", "rope_theta",
+               "rope_scaling", "model_max_length", "qk_head_dim", "moe_layer_freq"});
+  const std::int64_t dense = c.count("first_k_dense_replace", 1);
+  const auto types = kimi_layer_types(c, n.layers);
+  const auto mlps = layer_types(
+      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool is_dense = mlps[static_cast<std::size_t>(i)] == "dense";
+                   const bool full = is_full(types, i);
+                   const std::string name = std::string(full ? "attention" : "delta rule") +
+                                            (is_dense ? ", dense" : ", experts");
+                   LayerKind layer = latent_layer(n, name, attention, experts);
+                   if (!full) layer.branches[0].body = net;
+                   if (is_dense) layer.branches[1].body = llama_mlp(n);
+                   return layer;
+                 }));
+}
+
+}  // namespace
+
+std::vector<Family> delta_rule_families() {
+  return {{"OlmoHybridForCausalLM", "olmo_hybrid", olmo_hybrid},
+          {"KimiLinearForCausalLM", "kimi_linear", kimi_linear}};
+}
+
+}  // namespace shardsim::models
