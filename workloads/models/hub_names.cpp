@@ -38,28 +38,16 @@ struct HubFamily {
 constexpr ExpertFiles projections{"gate_proj", "up_proj", "down_proj"};
 constexpr ExpertFiles numbered{"w1", "w3", "w2"};
 
-const std::vector<HubFamily>& hub_families() {
-  static const std::vector<Renaming> vit = {{"^vit.layers.", "vit.encoder.layer."},
-                                            {"^deit.layers.", "deit.encoder.layer."},
-                                            {"^layers.", "encoder.layer."},
-                                            {".decoder_layers.", ".decoder_encoder.layer."},
-                                            {".attention.q_proj", ".attention.attention.query"},
-                                            {".attention.k_proj", ".attention.attention.key"},
-                                            {".attention.v_proj", ".attention.attention.value"},
-                                            {".attention.o_proj", ".attention.output.dense"},
-                                            {".mlp.fc1", ".intermediate.dense"},
-                                            {".mlp.fc2", ".output.dense"}};
-  // Files of MSN's classifiers have no module around the encoder.
-  static const std::vector<Renaming> vit_msn = [] {
-    std::vector<Renaming> renamings = vit;
-    renamings[0].file = "encoder.layer.";
-    return renamings;
-  }();
-  static const std::vector<std::string_view> gate_up = {".mlp.gate_proj.", ".mlp.up_proj."};
-  static const std::vector<std::string_view> qkv = {".q_proj.", ".k_proj.", ".v_proj."};
-  static const std::vector<std::string_view> convolutions = {".q_conv1d.", ".k_conv1d.",
-                                                             ".v_conv1d."};
-  static const std::vector<HubFamily> table = {
+using Words = std::vector<std::string_view>;
+using HubTable = std::vector<HubFamily>;
+
+Words gate_up() { return {".mlp.gate_proj.", ".mlp.up_proj."}; }
+Words qkv() { return {".q_proj.", ".k_proj.", ".v_proj."}; }
+Words convolutions() { return {".q_conv1d.", ".k_conv1d.", ".v_conv1d."}; }
+
+// Experts lie one by one.
+HubTable mixtures() {
+  return {
       {.families = {"afmoe",       "cohere2_moe",  "deepseek_v2",
                     "deepseek_v3", "deepseek_v32", "dots1",
                     "flex_olmo",   "glm4_moe",     "glm4_moe_lite",
@@ -79,15 +67,6 @@ const std::vector<HubFamily>& hub_families() {
                      {".post_mlp_layernorm.", ".post_ffn_norm."},
                      {".post_self_attn_layernorm.", ".post_attn_norm."}},
        .experts = projections},
-      {.families = {"jina_embeddings_v3"},
-       .renamings = {{"^roberta.layers.", "roberta.encoder.layers."},
-                     {"^layers.", "encoder.layers."},
-                     {"embeddings.LayerNorm.", "emb_ln."},
-                     {".post_attention_layernorm.", ".norm1."},
-                     {".post_mlp_layernorm.", ".norm2."},
-                     {".self_attn.o_proj.", ".mixer.out_proj."},
-                     {".self_attn.", ".mixer."}},
-       .fusions = {{qkv, ".Wqkv."}}},
       {.families = {"lfm2_moe"}, .experts = numbered},
       {.families = {"laguna"},
        .renamings = {{".mlp.gate.e_score_correction_bias", ".mlp.experts.e_score_correction_bias"},
@@ -103,41 +82,12 @@ const std::vector<HubFamily>& hub_families() {
        .experts = projections},
       {.families = {"axk1"},
        .renamings = {{".mlp.post_mlp_layernorm.", ".post_mlp_layernorm."}},
-       .experts = projections},
-      {.families = {"aria_text"},
-       .renamings = {{".experts.gate_up_proj", ".experts.fc1.weight"},
-                     {".experts.down_proj", ".experts.fc2.weight"}}},
-      {.families = {"kimi_linear"},
-       .renamings = {{".mlp.", ".block_sparse_moe."}, {".self_attn.forget_gate.", ".self_attn."}},
-       .experts = numbered,
-       .cuts = {{".conv1d.", convolutions}}},
-      {.families = {"olmo_hybrid"},
-       .renamings = {{".input_layernorm.", ".attention_layer_norm."},
-                     {".post_attention_layernorm.", ".feedforward_layer_norm."}},
-       .cuts = {{".conv1d.", convolutions}}},
-      {.families = {"gte"},
-       .renamings = {{"^gte.layers.", "gte.encoder.layer."},
-                     {"^layers.", "encoder.layer."},
-                     {".self_attn.", ".attention."},
-                     {".post_attention_layernorm.", ".attn_ln."},
-                     {".post_mlp_layernorm.", ".mlp_ln."},
-                     {"lm_head.layer_norm.", "lm_head.norm."}},
-       .fusions = {{gate_up, ".mlp.up_gate_proj."}, {qkv, ".qkv_proj."}}},
-      {.families = {"nomic_bert"},
-       .renamings = {{"^nomic_bert.layers.", "nomic_bert.encoder.layers."},
-                     {"^layers.", "encoder.layers."},
-                     {"embeddings.LayerNorm.", "emb_ln."},
-                     {".mlp.gate_proj.", ".mlp.fc12."},
-                     {".mlp.up_proj.", ".mlp.fc11."},
-                     {".mlp.down_proj.", ".mlp.fc2."},
-                     {".post_attention_layernorm.", ".norm1."},
-                     {".post_mlp_layernorm.", ".norm2."},
-                     {".self_attn.o_proj.", ".attn.out_proj."},
-                     {".self_attn.", ".attn."}},
-       .fusions = {{qkv, ".Wqkv."}}},
-      {.families = {"esm"},
-       .renamings = {{".LayerNorm.weight", ".LayerNorm.gamma"},
-                     {".LayerNorm.bias", ".LayerNorm.beta"}}},
+       .experts = projections}};
+}
+
+// Modules have older names, too.
+HubTable older_mixtures() {
+  return {
       {.families = {"ernie4_5_moe"},
        .renamings = {{".mlp.gate.moe_statics.", ".mlp.moe_statics."}},
        .experts = projections},
@@ -152,45 +102,121 @@ const std::vector<HubFamily>& hub_families() {
                      {".experts.down_proj", ".output_linear.weight"},
                      {".router.weight", ".router.layer.weight"}}},
       {.families = {"nemotron_h"}, .renamings = {{"^model.", "backbone."}}, .experts = projections},
-      {.families = {"gpt_neox"}, .renamings = {{"^lm_head.", "embed_out."}}},
-      {.families = {"vit", "deit", "ijepa", "vit_mae"}, .renamings = vit},
-      {.families = {"vit_msn"}, .renamings = vit_msn},
-      {.families = {"dinov2_with_registers"},
-       .renamings = {{".attention.q_proj", ".attention.attention.query"},
-                     {".attention.k_proj", ".attention.attention.key"},
-                     {".attention.v_proj", ".attention.attention.value"},
-                     {".attention.o_proj", ".attention.output.dense"}}},
-      {.families = {"dinov2"},
-       .renamings = {{".attention.q_proj", ".attention.attention.query"},
-                     {".attention.k_proj", ".attention.attention.key"},
-                     {".attention.v_proj", ".attention.attention.value"},
-                     {".attention.o_proj", ".attention.output.dense"},
-                     {".mlp.down_proj", ".mlp.weights_out"}},
-       .fusions = {{gate_up, ".mlp.weights_in."}}},
-      {.families = {"swin"},
-       .renamings = {{".attention.q_proj", ".attention.self.query"},
-                     {".attention.k_proj", ".attention.self.key"},
-                     {".attention.v_proj", ".attention.self.value"},
-                     {".attention.relative_position_bias.", ".attention.self."},
-                     {".attention.o_proj", ".attention.output.dense"},
-                     {".mlp.fc1", ".intermediate.dense"},
-                     {".mlp.fc2", ".output.dense"}}},
-      {.families = {"llava", "llava_next", "llava_next_video", "llava_onevision", "video_llava",
-                    "vipllava", "paligemma", "internvl", "aya_vision", "gemma3", "mistral3",
-                    "mllama", "qwen2_audio", "voxtral"},
-       .renamings = {{"^lm_head.", "language_model.lm_head."},
-                     {"^model.language_model.", "language_model.model."},
-                     {"^model.vision_tower.", "vision_tower."},
-                     {"^model.image_tower.", "image_tower."},
-                     {"^model.video_tower.", "video_tower."},
-                     {"^model.audio_tower.", "audio_tower."},
-                     {"^model.vision_model.", "vision_model."},
-                     {"^model.image_newline", "image_newline"},
-                     {"^model.multi_modal_projector.", "multi_modal_projector."}}},
-      {.families = {"dinov3_vit"}, .renamings = {{"^model.layer.", "layer."}}},
-      {.families = {"qwen2_vl", "qwen2_5_vl"},
-       .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}}};
-  return table;
+      {.families = {"aria_text"},
+       .renamings = {{".experts.gate_up_proj", ".experts.fc1.weight"},
+                     {".experts.down_proj", ".experts.fc2.weight"}}},
+      {.families = {"kimi_linear"},
+       .renamings = {{".mlp.", ".block_sparse_moe."}, {".self_attn.forget_gate.", ".self_attn."}},
+       .experts = numbered,
+       .cuts = {{".conv1d.", convolutions()}}}};
+}
+
+HubTable texts() {
+  return {{.families = {"olmo_hybrid"},
+           .renamings = {{".input_layernorm.", ".attention_layer_norm."},
+                         {".post_attention_layernorm.", ".feedforward_layer_norm."}},
+           .cuts = {{".conv1d.", convolutions()}}},
+          {.families = {"gte"},
+           .renamings = {{"^gte.layers.", "gte.encoder.layer."},
+                         {"^layers.", "encoder.layer."},
+                         {".self_attn.", ".attention."},
+                         {".post_attention_layernorm.", ".attn_ln."},
+                         {".post_mlp_layernorm.", ".mlp_ln."},
+                         {"lm_head.layer_norm.", "lm_head.norm."}},
+           .fusions = {{gate_up(), ".mlp.up_gate_proj."}, {qkv(), ".qkv_proj."}}},
+          {.families = {"nomic_bert"},
+           .renamings = {{"^nomic_bert.layers.", "nomic_bert.encoder.layers."},
+                         {"^layers.", "encoder.layers."},
+                         {"embeddings.LayerNorm.", "emb_ln."},
+                         {".mlp.gate_proj.", ".mlp.fc12."},
+                         {".mlp.up_proj.", ".mlp.fc11."},
+                         {".mlp.down_proj.", ".mlp.fc2."},
+                         {".post_attention_layernorm.", ".norm1."},
+                         {".post_mlp_layernorm.", ".norm2."},
+                         {".self_attn.o_proj.", ".attn.out_proj."},
+                         {".self_attn.", ".attn."}},
+           .fusions = {{qkv(), ".Wqkv."}}},
+          {.families = {"jina_embeddings_v3"},
+           .renamings = {{"^roberta.layers.", "roberta.encoder.layers."},
+                         {"^layers.", "encoder.layers."},
+                         {"embeddings.LayerNorm.", "emb_ln."},
+                         {".post_attention_layernorm.", ".norm1."},
+                         {".post_mlp_layernorm.", ".norm2."},
+                         {".self_attn.o_proj.", ".mixer.out_proj."},
+                         {".self_attn.", ".mixer."}},
+           .fusions = {{qkv(), ".Wqkv."}}},
+          {.families = {"esm"},
+           .renamings = {{".LayerNorm.weight", ".LayerNorm.gamma"},
+                         {".LayerNorm.bias", ".LayerNorm.beta"}}},
+          {.families = {"gpt_neox"}, .renamings = {{"^lm_head.", "embed_out."}}}};
+}
+
+HubTable images() {
+  const std::vector<Renaming> vit = {{"^vit.layers.", "vit.encoder.layer."},
+                                     {"^deit.layers.", "deit.encoder.layer."},
+                                     {"^layers.", "encoder.layer."},
+                                     {".decoder_layers.", ".decoder_encoder.layer."},
+                                     {".attention.q_proj", ".attention.attention.query"},
+                                     {".attention.k_proj", ".attention.attention.key"},
+                                     {".attention.v_proj", ".attention.attention.value"},
+                                     {".attention.o_proj", ".attention.output.dense"},
+                                     {".mlp.fc1", ".intermediate.dense"},
+                                     {".mlp.fc2", ".output.dense"}};
+  // Files of MSN's classifiers have no module around the encoder.
+  std::vector<Renaming> vit_msn = vit;
+  vit_msn[0].file = "encoder.layer.";
+  return {{.families = {"vit", "deit", "ijepa", "vit_mae"}, .renamings = vit},
+          {.families = {"vit_msn"}, .renamings = vit_msn},
+          {.families = {"dinov2_with_registers"},
+           .renamings = {{".attention.q_proj", ".attention.attention.query"},
+                         {".attention.k_proj", ".attention.attention.key"},
+                         {".attention.v_proj", ".attention.attention.value"},
+                         {".attention.o_proj", ".attention.output.dense"}}},
+          {.families = {"dinov2"},
+           .renamings = {{".attention.q_proj", ".attention.attention.query"},
+                         {".attention.k_proj", ".attention.attention.key"},
+                         {".attention.v_proj", ".attention.attention.value"},
+                         {".attention.o_proj", ".attention.output.dense"},
+                         {".mlp.down_proj", ".mlp.weights_out"}},
+           .fusions = {{gate_up(), ".mlp.weights_in."}}},
+          {.families = {"swin"},
+           .renamings = {{".attention.q_proj", ".attention.self.query"},
+                         {".attention.k_proj", ".attention.self.key"},
+                         {".attention.v_proj", ".attention.self.value"},
+                         {".attention.relative_position_bias.", ".attention.self."},
+                         {".attention.o_proj", ".attention.output.dense"},
+                         {".mlp.fc1", ".intermediate.dense"},
+                         {".mlp.fc2", ".output.dense"}}},
+          {.families = {"dinov3_vit"}, .renamings = {{"^model.layer.", "layer."}}}};
+}
+
+// Of images or sounds and text.
+HubTable beside_text() {
+  return {{.families = {"llava", "llava_next", "llava_next_video", "llava_onevision", "video_llava",
+                        "vipllava", "paligemma", "internvl", "aya_vision", "gemma3", "mistral3",
+                        "mllama", "qwen2_audio", "voxtral"},
+           .renamings = {{"^lm_head.", "language_model.lm_head."},
+                         {"^model.language_model.", "language_model.model."},
+                         {"^model.vision_tower.", "vision_tower."},
+                         {"^model.image_tower.", "image_tower."},
+                         {"^model.video_tower.", "video_tower."},
+                         {"^model.audio_tower.", "audio_tower."},
+                         {"^model.vision_model.", "vision_model."},
+                         {"^model.image_newline", "image_newline"},
+                         {"^model.multi_modal_projector.", "multi_modal_projector."}}},
+          {.families = {"qwen2_vl", "qwen2_5_vl"},
+           .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}}};
+}
+
+const HubTable& hub_families() {
+  static const HubTable all = [] {
+    HubTable table;
+    for (const HubTable& part : {mixtures(), older_mixtures(), texts(), images(), beside_text()}) {
+      table.insert(table.end(), part.begin(), part.end());
+    }
+    return table;
+  }();
+  return all;
 }
 
 const HubFamily* find_family(const std::string& family) {

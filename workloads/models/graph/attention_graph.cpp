@@ -86,6 +86,10 @@ TensorId clamp(GraphContext& c, const std::string& name, TensorId x) {
   return c.g.elementwise(Function::relu6, name, {x});
 }
 
+void clamp_each(GraphContext& c, const std::string& at, Projected& p) {
+  for (TensorId* part : {&p.q, &p.k, &p.v}) *part = clamp(c, at + ".clamped", *part);
+}
+
 Projected separate(GraphContext& c, const Attention& a, const std::string& at, TensorId x) {
   const AttentionLabels n{c.label("kv_heads", a.kv_heads, LabelRole::heads),
                           c.label("group", a.heads / a.kv_heads, LabelRole::head_group),
@@ -130,9 +134,7 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
   p.v = project_seen(a.v, of_values, a.v_bias, "values");
   add_adapters(c, a, at, x, n, p);
-  if (a.clamped) {
-    for (TensorId* part : {&p.q, &p.k, &p.v}) *part = clamp(c, at + ".clamped", *part);
-  }
+  if (a.clamped) clamp_each(c, at, p);
   if (a.scaled_values) {
     p.v = c.g.elementwise(Function::scale, GraphContext::inside(at, a.v) + ".scaled", {p.v});
   }
