@@ -1,4 +1,5 @@
 // More encoders of text: ALBERT, MPNet, GTE, Nomic BERT, ESM, RoFormer, RemBERT.
+#include "base/json.hpp"
 #include "workloads/models/families/encoders.hpp"
 #include "workloads/models/families/families.hpp"
 
