@@ -79,6 +79,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
     step.exchange = strategy.experts->exchange;
     step.exchange->splits_sequence = strategy.sequence_parallel;
   }
+  step.rematerialization.to_end = strategy.runtime.repeats == RepeatForward::to_end;
   step.split_latents = strategy.split_latents && !strategy.model_axis.empty();
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;

@@ -84,7 +84,7 @@ Rematerialization read_rematerialization(const JsonReader& json) {
 }
 
 Json rematerialization_to_json(const Rematerialization& rematerialization) {
-  const auto& [policy, save, layers, count, offload] = rematerialization;
+  const auto& [policy, save, layers, count, offload, to_end] = rematerialization;
   switch (layers) {
     case Layers::all:
       break;

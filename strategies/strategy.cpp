@@ -115,11 +115,7 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
     options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
   }
   read_choice(json, "outputs", "whole", options.whole_outputs);
-  if (const auto dimension = json.find("shard_dimension")) {
-    options.shard_dimension = dimension->choice(choices_of_key("shard_dimension")) == "first"
-                                  ? ShardDimension::first
-                                  : ShardDimension::largest;
-  }
+  read_enum(json, "shard_dimension", options.shard_dimension);
   if (const auto stage = json.find("zero_stage")) {
     options.zero_stage = static_cast<int>(stage->integer(0, 3));
     if (options.zero_stage > 0 && options.shards_parameters) {
@@ -283,7 +279,7 @@ Json strategy_to_json(const Strategy& options) {
   if (options.shards_over_context) json["shard_context"] = true;
   if (!options.sequence_axes.empty()) json["context"] = context_to_json(options.context);
   json["model_axis"] = options.model_axis;
-  json["shard_dimension"] = options.shard_dimension == ShardDimension::first ? "first" : "largest";
+  json["shard_dimension"] = enum_name("shard_dimension", options.shard_dimension);
   if (!options.is_rule_system()) {
     json["sequence_parallel"] = options.sequence_parallel;
     json["loss_parallel"] = options.loss_parallel;

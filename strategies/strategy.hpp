@@ -49,16 +49,20 @@ struct Rule {
 };
 
 enum class ShardDimension {
-  first,   // dimension 0, padded when it does not divide (FSDP2)
-  largest  // the largest that divides, the later of equals; replicated when none does (JAX
-           // practice)
+  first,    // dimension 0, padded when it does not divide (FSDP2)
+  largest,  // the largest that divides, the later of equals; replicated when none does (JAX
+            // practice)
+  fitting   // dimension 0; 1 of experts where these are fewer than the devices that hold different
+            // tokens (torchtitan/distributed/fsdp.py, Shard(1))
 };
 
 // Gradients that products make of an input that they share, as q, k and v do, where these are
 // partial sums.
 enum class InputGradients : std::uint8_t {
   together,  // added up, then reduced: one all-reduce (Megatron)
-  apart  // each reduced by itself: three (PyTorch, where each ColwiseParallel has its own input)
+  apart,  // each reduced by itself: three (PyTorch, where each ColwiseParallel has its own input)
+  late    // together, those of latents at what the latents are made of, and with their weights'
+          // gradients (DTensor, of weights that are whole on every device)
 };
 
 // What an experiment says of a step: what its layout is made by (layout/assign.hpp makes it, of a

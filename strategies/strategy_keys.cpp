@@ -43,11 +43,12 @@ const std::vector<StrategyKey> key_table = {
      "of tp and fsdp+tp: over which matrices are split; of others with sequence_parallel; of rule "
      "systems: an axis that is not for the batch"},
     {"shard_dimension",
-     {"first", "largest"},
+     {"first", "largest", "fitting"},
      "",
-     "first",
+     "first; fitting of torchtitan",
      "of a parameter, which is sharded: the first, padded where it does not divide (FSDP2), or "
-     "the largest that divides (JAX programs)"},
+     "the largest that divides (JAX programs); fitting: the first, of experts that are fewer than "
+     "devices the second (torchtitan)"},
     {"sequence_parallel",
      {},
      on_or_off,
@@ -99,12 +100,13 @@ const std::vector<StrategyKey> key_table = {
      "weights wait until the rows that backward sends are on their way",
      /*of_recipes_alone=*/true},
     {"input_gradients",
-     {"together", "apart"},
+     {"together", "apart", "late"},
      "",
-     "together",
+     "together; late of torchtitan",
      "of products that read the same input, as q, k and v: added up, then reduced over the model "
      "axis in one call (Megatron), or each in a call of its own (PyTorch's ColwiseParallel without "
-     "sequence parallelism)"},
+     "sequence parallelism); late: together, but those of latents are carried on as sums to what "
+     "the latents are made of, and their weights' gradients are reduced in their place (DTensor)"},
     {"reshard_after_forward",
      {},
      "true, false, a number",
@@ -289,11 +291,13 @@ const std::vector<StrategyKey> key_table = {
      "gradients that are sums over the model axis, too (norms under sequence parallelism): over it "
      "in one call with their block's, as shards, or whole before that, one by one (PyTorch)"},
     {"repeat_forward",
-     {"first", "when_needed"},
+     {"first", "when_needed", "to_end"},
      "",
-     "first",
+     "first; when_needed of fsdp1, fsdp2 and to_end of torchtitan",
      "what backward computes again: before all else, or when it is first read, so that a gradient "
-     "that comes in split is gathered before (PyTorch)"},
+     "that comes in split is gathered before (PyTorch); to_end: so, and of layers that are "
+     "repeated "
+     "whole their last product, too (torchtitan, early_stop=False)"},
     {"pipeline",
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",

@@ -24,9 +24,12 @@ void ProgramEmitter::clip_gradients() {
     for (const BlockInstance& instance : instances_of(stage)) {
       for (const ClippedGradient& clipped : program_of(instance).clipped) {
         const Value& value = buffers_.value(clipped.gradient);
-        auto group = std::find_if(groups.begin(), groups.end(),
-                                  [&](const NormGroup& one) { return one.axes == clipped.axes; });
-        if (group == groups.end()) group = groups.insert(groups.end(), {clipped.axes, 0});
+        auto group = std::find_if(groups.begin(), groups.end(), [&](const NormGroup& one) {
+          return one.axes == clipped.axes && one.sums == clipped.sums;
+        });
+        if (group == groups.end()) {
+          group = groups.insert(groups.end(), {clipped.axes, clipped.sums, 0});
+        }
         ++group->parameters;
         gradients.push_back(buffers_.buffer_of(clipped.gradient, instance.ordinal));
         dtype = value.dtype;
@@ -36,18 +39,15 @@ void ProgramEmitter::clip_gradients() {
     }
   }
   if (gradients.empty()) return;
-  // Those of experts, which lie over groups of their own, first
-  // (torchtitan/distributed/utils.py, _clip_grad_norm_with_ep).
-  const AxisList first = groups.front().axes;
-  std::stable_partition(groups.begin(), groups.end(), [&](const NormGroup& group) {
-    return merged(group.axes).size() < group.axes.size() && group.axes != first;
-  });
+  // Those of experts first (torchtitan/distributed/utils.py, _clip_grad_norm_with_ep).
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const NormGroup& group) { return !group.sums.empty(); });
   set_phase(Phase::optimizer);
   norm_ = emit_kernel({"l2_norm", KernelClass::memory, dtype,
                        Flops(2 * static_cast<double>(elements)), Bytes(bytes)},
                       "gradient norms", gradients, {});
   for (const NormGroup& group : groups) {
-    for (const AxisList& axes : one_after_another(group.axes)) {
+    for (const AxisList& axes : group.sums.empty() ? one_after_another(group.axes) : group.sums) {
       add_up_norms(axes, {}, dtype, group.parameters,
                    fmt::format("norms of {} gradients that lie over {}", group.parameters,
                                input_.mesh.names_of(group.axes).front()));

@@ -309,6 +309,7 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
   struct NormGroup {  // gradients that lie over the same axes
     AxisList axes;
+    std::vector<AxisList> sums;  // of experts that are dealt out
     std::int64_t parameters = 0;
   };
   void clip_gradients();

@@ -11,6 +11,7 @@
 #include "strategies/compile/kernel_lists.hpp"
 #include "strategies/compile/stations.hpp"
 #include "strategies/compile/word_reasons.hpp"
+#include "strategies/frameworks/framework.hpp"
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
@@ -27,6 +28,10 @@ namespace {
 
 void assign(Compilation& c) {
   c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
+  const Framework* framework = find_framework(c.strategy.name);
+  if (framework != nullptr && framework->check != nullptr) {
+    framework->check(c.workload, c.mesh, c.layout, c.strategy.place);
+  }
   c.stages =
       c.strategy.pipeline ? stage_ranges(c.workload, *c.strategy.pipeline) : one_stage(c.workload);
 }

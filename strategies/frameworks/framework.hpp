@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json_reader.hpp"
+#include "strategies/layout/assign.hpp"
 #include "strategies/strategy.hpp"
 
 namespace shardsim {
@@ -31,6 +32,9 @@ struct Framework {
   void (*finish)(const JsonReader& strategy, const Mesh& mesh, Strategy& options) = nullptr;
   // Of a strategy with stages: how its schedule is run.
   void (*stages)(Strategy& options) = nullptr;
+  // Of a model: throws InputError where the framework itself refuses it (model_checks.hpp).
+  void (*check)(const Workload& workload, const Mesh& mesh, const Layout& layout,
+                const Place& strategy) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Framework>& frameworks();

@@ -8,6 +8,7 @@
 
 #include "base/json.hpp"
 #include "strategies/buffer_keys.hpp"
+#include "strategies/frameworks/model_checks.hpp"
 
 namespace shardsim {
 namespace {
@@ -207,7 +208,8 @@ Framework megatron_framework() {
                                 {"selective", R"({"modules": ["core_attention"]})"}},
           .begin = begin_megatron,
           .finish = finish_megatron,
-          .stages = run_stages_as_megatron};
+          .stages = run_stages_as_megatron,
+          .check = check_as_megatron};
 }
 
 }  // namespace shardsim

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "strategies/frameworks/model_checks.hpp"
 
 namespace shardsim {
 namespace {
@@ -64,6 +65,8 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   options.context = {.method = ContextMethod::gather, .keeps_gathered = true};
   options.sequence_parallel = options.splits_model;
   options.loss_parallel = true;
+  options.shard_dimension = ShardDimension::fitting;
+  options.runtime.repeats = RepeatForward::to_end;  // distributed/activation_checkpoint.py, 0.3
   options.runtime.units = UnitsOf::layers_and_ends;
   options.runtime.clips = true;
   if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
@@ -87,6 +90,11 @@ void finish_fsdp1(const JsonReader& strategy, const Mesh& mesh, Strategy& option
 
 void finish_torchtitan(const JsonReader& strategy, const Mesh& mesh, Strategy& options) {
   finish_sharded(strategy, mesh, options);
+  // torchtitan/models/deepseek_v3/sharding.py (0.3): weights of latents are DTensors, replicated.
+  const bool adds_up = options.splits_model && options.input_gradients == InputGradients::together;
+  if (adds_up && !is_given(strategy, "input_gradients")) {
+    options.input_gradients = InputGradients::late;
+  }
   // torchtitan/models/llama4/infra/parallelize.py, apply_fsdp: the host waits for the counts of
   // exchanged rows, so each layer has the next one's parameters gathered beforehand.
   const bool exchanges = options.experts && !options.experts->parallel.empty();
@@ -150,7 +158,8 @@ Framework torchtitan_framework() {
           .precision = mixed_precision,
           .rematerialization = {{"selective", R"({"policy": "every_other_product"})"}},
           .begin = begin_torchtitan,
-          .finish = finish_torchtitan};
+          .finish = finish_torchtitan,
+          .check = check_as_torchtitan};
 }
 
 Framework ddp_framework() {

@@ -172,7 +172,10 @@ class Assigner {
     }
     if (strategy_.shards_parameters) {
       const AxisList axes = shard_axes(strategy_, mesh_);
-      if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
+      if (is_sharded_within(a)) {
+        a.stored.dims[1].axes.insert(a.stored.dims[1].axes.end(), axes.begin(), axes.end());
+        why.push_back(fmt::format("dimension 1 over {}", strategy_.shard_axis));
+      } else if (const auto d = add_shards(a.stored, a.shape, axes, strategy_.shard_dimension)) {
         why.push_back(fmt::format("dimension {} over {}", *d, strategy_.shard_axis));
       } else if (element_count(a.shape) >= large_element_count) {
         result_.warnings.push_back(
@@ -183,6 +186,13 @@ class Assigner {
     a.assigned_by =
         fmt::format("{}: {}", strategy_.name,
                     why.empty() ? "replicated" : fmt::format("{}", fmt::join(why, ", ")));
+  }
+
+  // Experts of which there are fewer than devices.
+  [[nodiscard]] bool is_sharded_within(const ParameterLayout& a) const {
+    return strategy_.shard_dimension == ShardDimension::fitting && a.shape.size() > 1 &&
+           a.shape.front() < Mesh::size_of(result_.data_axes) &&
+           is_of_routed_experts(workload_, a.tensor);
   }
 
   // Experts over the devices that they are dealt out over, each split over its model axis; shards
@@ -224,10 +234,13 @@ class Assigner {
   void require_even(std::int64_t experts, const AxisList& parallel) const {
     const std::int64_t devices = Mesh::size_of(parallel);
     if (experts % devices == 0) return;
+    std::int64_t fewer = devices;
+    while (experts % fewer != 0) --fewer;
     const Place at = place_of_key(strategy_.place, "experts");
     throw InputError({at.file, at.pointer + "/parallel"},
-                     fmt::format("the {} experts of {} do not go evenly over {} devices", experts,
-                                 workload_.model, devices));
+                     fmt::format("the {} experts of {} do not go evenly over {} devices; over {} "
+                                 "they do",
+                                 experts, workload_.model, devices, fewer));
   }
 
   // Whole experts where they go round, else within each of them (torchtitan, parallelize.py:
@@ -325,7 +338,7 @@ std::optional<std::size_t> add_shards(Sharding& sharding, const std::vector<std:
     if (overlaps_any(axis, taken)) return std::nullopt;
   }
   std::optional<std::size_t> chosen;
-  if (rule == ShardDimension::first) {
+  if (rule != ShardDimension::largest) {
     chosen = 0;
   } else {
     for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -40,16 +40,18 @@ void check_context(const Workload& workload, const Layout& layout, const Place& 
   const bool is_ring_too = layout.context.method == ContextMethod::ring_all_to_all;
   for (const Label& label : workload.labels) {
     if (label.role == LabelRole::sequence && label.size % parts != 0) {
-      throw InputError(place, fmt::format("a sequence of {} does not divide into {} parts for {} "
-                                          "devices",
-                                          label.size, parts, devices));
+      throw InputError(
+          place, fmt::format("a sequence of {} does not divide into {} parts for {} "
+                             "devices; one of {} does",
+                             label.size, parts, devices, (label.size + parts - 1) / parts * parts));
     }
     const std::int64_t split = Mesh::size_of(heads) * Mesh::size_of(layout.model_axes);
     if (!heads.empty() && label.role == LabelRole::heads && label.size % split != 0) {
-      throw InputError(place, fmt::format("{} heads ({}) do not go evenly over {} devices, which "
-                                          "\"{}\" splits them over",
-                                          label.size, label.name, split,
-                                          is_ring_too ? "ring+all-to-all" : "all-to-all"));
+      throw InputError(place,
+                       fmt::format("{} heads ({}) do not go evenly over {} devices, which "
+                                   "\"{}\" splits them over; the method \"ring\" splits none",
+                                   label.size, label.name, split,
+                                   is_ring_too ? "ring+all-to-all" : "all-to-all"));
     }
   }
 }

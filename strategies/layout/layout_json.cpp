@@ -13,6 +13,8 @@ namespace {
 
 constexpr int last_zero_stage = 2;
 
+const std::vector<std::string> input_gradient_words = {"together", "apart", "late"};
+
 // "model.layers.{0-31}.mlp.up_proj.weight"
 std::string numbered_name(const Workload& workload, TensorId id) {
   const Tensor& tensor = workload.tensors[static_cast<std::size_t>(id)];
@@ -71,9 +73,9 @@ class LayoutReader {
     if (const auto flag = json.find("sequence_parallel"))
       layout_.sequence_parallel = flag->boolean();
     if (const auto how = json.find("input_gradients")) {
-      layout_.input_gradients = how->choice({"together", "apart"}) == "apart"
-                                    ? InputGradients::apart
-                                    : InputGradients::together;
+      const auto word = std::find(input_gradient_words.begin(), input_gradient_words.end(),
+                                  how->choice(input_gradient_words));
+      layout_.input_gradients = static_cast<InputGradients>(word - input_gradient_words.begin());
     }
     if (const auto stage = json.find("zero_stage"))
       layout_.zero_stage = static_cast<int>(stage->integer(0, last_zero_stage));
@@ -226,7 +228,7 @@ Json layout_to_json(const Layout& layout, const Workload& workload, const Mesh& 
       {"sequence_axes", mesh.names_of(layout.sequence_axes)},
       {"model_axes", mesh.names_of(layout.model_axes)},
       {"sequence_parallel", layout.sequence_parallel},
-      {"input_gradients", layout.input_gradients == InputGradients::apart ? "apart" : "together"},
+      {"input_gradients", input_gradient_words[static_cast<std::size_t>(layout.input_gradients)]},
       {"zero_stage", layout.zero_stage},
       {"warnings", layout.warnings}};
 }

@@ -51,7 +51,7 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
     for (const std::vector<Op>* ops : {&block.forward, &block.backward, &block.optimizer}) {
       for (const Op& op : *ops) {
         for (const Operand& operand : op.operands) {
-          use_[at(operand.tensor)].op = &op;
+          use_[at(operand.tensor)].ops.push_back(&op);
           ++use_[at(operand.tensor)].readers;
         }
         for (const Operand& result : op.results) maker_[at(result.tensor)] = &op;
@@ -119,21 +119,45 @@ void PartialSums::split_heads(const Op& op, FactorAxes& factors) const {
 
 bool PartialSums::adds_gradients(const Op& op) const {
   return op.operands.size() > 1 &&
-         std::all_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
-           return workload_.tensors[at(operand.tensor)].role == TensorRole::activation_gradient;
+         std::all_of(op.operands.begin(), op.operands.end(),
+                     [&](const Operand& operand) { return is_activation_gradient(operand); });
+}
+
+bool PartialSums::is_activation_gradient(const Operand& operand) const {
+  return workload_.tensors[at(operand.tensor)].role == TensorRole::activation_gradient;
+}
+
+// Gradients are linear in what they are made of.
+bool PartialSums::is_late(const Op& op) const {
+  const bool is_of_latents = op.part == OpPart::query_latent || op.part == OpPart::key_latent ||
+                             op.part == OpPart::from_latents;
+  return layout_.input_gradients == InputGradients::late && is_of_latents &&
+         std::any_of(op.operands.begin(), op.operands.end(),
+                     [&](const Operand& operand) { return is_activation_gradient(operand); });
+}
+
+bool PartialSums::may_stay(TensorId tensor) const {
+  const Use& use = use_[at(tensor)];
+  if (use.readers == 1) return true;
+  return static_cast<int>(use.ops.size()) == use.readers &&
+         std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) {
+           return is_late(*op) &&
+                  std::count_if(op->operands.begin(), op->operands.end(),
+                                [&](const Operand& o) { return is_activation_gradient(o); }) == 1;
          });
 }
 
 AxisList PartialSums::passed_on(const Op& op) const {
-  if (!traits(op.function).linear) return {};
+  const bool late = is_late(op);
+  if (!late && !traits(op.function).linear) return {};
   if (layout_.input_gradients == InputGradients::apart && adds_gradients(op)) return {};
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {
     const TensorRole role = workload_.tensors[at(operand.tensor)].role;
     if (is_given(role) || role == TensorRole::parameter) continue;
-    const bool read_here_only = use_[at(operand.tensor)].readers == 1;
-    const AxisList other = read_here_only ? made(operand.tensor) : AxisList{};
+    if (late && !is_activation_gradient(operand)) continue;
+    const AxisList other = may_stay(operand.tensor) ? made(operand.tensor) : AxisList{};
     if (first) common = other;
     std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
     first = false;
@@ -143,7 +167,7 @@ AxisList PartialSums::passed_on(const Op& op) const {
 
 bool PartialSums::is_summand(TensorId tensor) const {
   const Use& use = use_[at(tensor)];
-  return use.readers == 1 && use.op != nullptr && kind_of(*use.op) != OpKind::optimizer;
+  return use.readers == 1 && !use.ops.empty() && kind_of(*use.ops.back()) != OpKind::optimizer;
 }
 
 bool PartialSums::is_left_apart(TensorId gradient) const {
@@ -175,11 +199,14 @@ AxisList PartialSums::kept(TensorId tensor) const {
     std::erase_if(axes, [&](const AxisRef& axis) { return !contains(batch, axis); });
     return axes;
   }
-  if (!is_summand(tensor)) return {};
+  const std::vector<const Op*>& readers = use_[at(tensor)].ops;
+  if (readers.empty() || (!is_summand(tensor) && !may_stay(tensor))) return {};
   AxisList common = made(tensor);
-  if (kind_of(*use_[at(tensor)].op) == OpKind::exchange) return common;  // reduced as it is sent
-  const AxisList carried = passed_on(*use_[at(tensor)].op);
-  std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
+  if (kind_of(*readers.back()) == OpKind::exchange) return common;  // reduced as it is sent
+  for (const Op* reader : readers) {
+    const AxisList carried = passed_on(*reader);
+    std::erase_if(common, [&](const AxisRef& axis) { return !contains(carried, axis); });
+  }
   return common;
 }
 

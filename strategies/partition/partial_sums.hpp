@@ -53,8 +53,15 @@ class PartialSums {
   [[nodiscard]] bool is_of_no_example(TensorId gradient) const;
   [[nodiscard]] AxisList batch_axes() const;
 
+  // Of a backward op of what makes latents and reads them: are its results sums where the gradient
+  // that it reads is one (InputGradients::late)?
+  [[nodiscard]] bool is_late(const Op& op) const;
+  [[nodiscard]] bool is_activation_gradient(const Operand& operand) const;
+  // Is it read as a sum by all that read it, if by any?
+  [[nodiscard]] bool may_stay(TensorId tensor) const;
+
   struct Use {
-    const Op* op = nullptr;
+    std::vector<const Op*> ops;
     int readers = 0;  // a carry counts as one
   };
 

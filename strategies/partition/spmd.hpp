@@ -93,6 +93,9 @@ struct BlockPass {
 struct ClippedGradient {
   ValueId gradient = no_value;
   AxisList axes;  // over which its parameter is split, or was not read alike by all
+  // Of experts that are dealt out: over these its norm is added up, one after another; of others
+  // over the mesh axes that `axes` are parts of.
+  std::vector<AxisList> sums{};
 };
 
 struct BlockProgram {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace shardsim {
@@ -41,7 +42,6 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
   for (const Unit& unit : units_.all()) {
     const auto writes = of_unit_.find(&unit);
     if (unit.first != block || writes == of_unit_.end()) continue;
-    put_other_groups_first(writes->second, unit);
     reduce_unit(writes->second, unit, block, pass);
     of_unit_.erase(writes);
   }
@@ -66,21 +66,32 @@ void GradientReductions::reduce_inner(BlockPass& pass) {
   of_unit_.erase(unit);
 }
 
-// Group by group, that of the module's first parameter at last, as gathers come back.
-void GradientReductions::put_other_groups_first(std::vector<Write>& writes,
-                                                const Unit& unit) const {
-  const auto group_of = [&](const Write& write) {
-    AxisList group = builder_.value(write.gradient).sharding.partial;
-    std::erase_if(group, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
-    return group;
+// By the devices that hold other tokens for them; that of the module's first parameter at last, as
+// gathers come back.
+std::vector<std::vector<Write>> GradientReductions::groups_of(const std::vector<Write>& writes,
+                                                              const Unit& unit) const {
+  const auto axes_of = [&](const Write& write) {
+    AxisList axes = builder_.value(write.gradient).sharding.partial;
+    std::erase_if(axes, [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
+    return axes;
   };
-  const auto first = std::find_if(writes.begin(), writes.end(), [&](const Write& write) {
-    return write.parameter == unit.parameters.front();
+  std::vector<std::vector<Write>> groups;
+  for (const Write& write : writes) {
+    const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return axes_of(group.front()) == axes_of(write);
+    });
+    if (known == groups.end()) {
+      groups.push_back({write});
+    } else {
+      known->push_back(write);
+    }
+  }
+  std::stable_partition(groups.begin(), groups.end(), [&](const auto& group) {
+    return std::none_of(group.begin(), group.end(), [&](const Write& write) {
+      return write.parameter == unit.parameters.front();
+    });
   });
-  if (first == writes.end()) return;
-  const AxisList group = group_of(*first);
-  std::stable_partition(writes.begin(), writes.end(),
-                        [&](const Write& write) { return group_of(write) != group; });
+  return groups;
 }
 
 void GradientReductions::reduce_unit(const std::vector<Write>& writes, const Unit& unit,
@@ -88,7 +99,9 @@ void GradientReductions::reduce_unit(const std::vector<Write>& writes, const Uni
   const std::array lists = {&pass.reductions, &pass.additions, &pass.last_reductions};
   std::array<std::size_t, lists.size()> begins{};
   for (std::size_t i = 0; i < lists.size(); ++i) begins[i] = lists[i]->size();
-  reduce_together(writes, unit.name, pass, pass.reductions);
+  for (const std::vector<Write>& group : groups_of(writes, unit)) {
+    reduce_together(group, unit.name, pass, pass.reductions);
+  }
   for (std::size_t i = 0; i < lists.size(); ++i) {
     for (std::size_t k = begins[i]; k < lists[i]->size(); ++k) {
       builder_.count_instances((*lists[i])[k], block);
@@ -151,20 +164,32 @@ std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& 
   return sums;
 }
 
-std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradients,
-                                                    const std::vector<Sharding>& to,
-                                                    const GradientsReduced& reason,
-                                                    std::vector<Item>& items) {
-  for (std::size_t i = 0; i < gradients.size() && runtime_.model_sums == ModelSums::apart; ++i) {
+// One by one, as the unit's modules have registered their parameters.
+void GradientReductions::add_over_model(std::vector<ValueId>& gradients,
+                                        const std::vector<Sharding>& to,
+                                        const GradientsReduced& reason, std::vector<Item>& items) {
+  std::vector<std::size_t> order(gradients.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::vector<TensorId>& owners = reason.parameters;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
+    return units_.place_of(owners[one]) < units_.place_of(owners[other]);
+  });
+  for (const std::size_t i : order) {
     Sharding summed = builder_.value(gradients[i]).sharding;
     if (summed == to[i]) continue;
     std::erase_if(summed.partial,
                   [&](const AxisRef& axis) { return !overlaps_any(axis, data_axes_); });
-    const TensorId parameter = reason.parameters[i];
     gradients[i] =
         builder_.bring(gradients[i], summed, Stream::reductions,
-                       GradientsReduced{builder_.tensor(parameter).name, {parameter}}, items);
+                       GradientsReduced{builder_.tensor(owners[i]).name, {owners[i]}}, items);
   }
+}
+
+std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradients,
+                                                    const std::vector<Sharding>& to,
+                                                    const GradientsReduced& reason,
+                                                    std::vector<Item>& items) {
+  if (runtime_.model_sums == ModelSums::apart) add_over_model(gradients, to, reason, items);
   return builder_.bring_together(gradients, to, Stream::reductions, reason.unit, reason, items);
 }
 

@@ -43,7 +43,9 @@ class GradientReductions {
  private:
   void reduce_one_by_one(BlockPass& pass);
   void reduce_inner(BlockPass& pass);
-  void put_other_groups_first(std::vector<Write>& writes, const Unit& unit) const;
+  // Reduced group by group.
+  [[nodiscard]] std::vector<std::vector<Write>> groups_of(const std::vector<Write>& writes,
+                                                          const Unit& unit) const;
   void reduce_unit(const std::vector<Write>& writes, const Unit& unit, std::size_t block,
                    BlockPass& pass);
   void reduce_together(const std::vector<Write>& writes, const std::string& unit, BlockPass& pass,
@@ -54,6 +56,8 @@ class GradientReductions {
   [[nodiscard]] Sharding reduced_each_time(const Sharding& made, const Sharding& target) const;
   // Was it made in a wider type than the op computes with, and than gradients are reduced in?
   [[nodiscard]] bool is_wide(ValueId gradient) const;
+  void add_over_model(std::vector<ValueId>& gradients, const std::vector<Sharding>& to,
+                      const GradientsReduced& reason, std::vector<Item>& items);
   // Gradients to where they are kept, in one call per kind and axes; where the runtime says so,
   // sums over other axes than the data's parameter by parameter before.
   [[nodiscard]] std::vector<ValueId> bring_home(std::vector<ValueId> gradients,

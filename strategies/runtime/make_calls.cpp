@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/index.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
 #include "strategies/runtime/loss_chunks.hpp"
@@ -19,11 +20,14 @@ namespace {
 
 // The collectives that bring the gradient that comes in, which the first product reads, go before
 // what is computed again.
-void gather_before_repeating(BlockPass& pass) {
+void gather_before_repeating(const std::vector<Value>& values, BlockPass& pass) {
   std::set<ValueId> repeated;
+  const auto is_repeated = [&](ValueId value) {
+    while (value != no_value && !repeated.contains(value)) value = values[at(value)].storage;
+    return value != no_value;
+  };
   const auto reads_repeated = [&](const Item& item) {
-    return std::any_of(item.operands.begin(), item.operands.end(),
-                       [&](ValueId operand) { return repeated.contains(operand); });
+    return std::any_of(item.operands.begin(), item.operands.end(), is_repeated);
   };
   auto begin = pass.body.begin();
   for (; begin != pass.body.end(); ++begin) {
@@ -65,7 +69,9 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   if (chunked) gradients.reduce_chunked(*chunked, blocks[chunked->block].forward);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
-    if (runtime.repeats == RepeatForward::when_needed) gather_before_repeating(blocks[b].backward);
+    if (runtime.repeats != RepeatForward::first) {
+      gather_before_repeating(builder.step.values, blocks[b].backward);
+    }
     parameters.find_inner(b, blocks[b].backward);
     gradients.reduce(b, blocks[b].backward);
   }

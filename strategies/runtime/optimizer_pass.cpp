@@ -14,6 +14,7 @@ OptimizerPass::OptimizerPass(SpmdBuilder& builder, const Units& units, const Lay
                              bool donates, const Runtime& runtime, bool clips)
     : builder_(builder),
       units_(units),
+      layout_(layout),
       gradients_(gradients),
       shared_(shared),
       donates_(donates),
@@ -107,8 +108,26 @@ void OptimizerPass::clip(const Block& block, std::vector<ClippedGradient>& clipp
       if (!contains(axes, axis)) axes.push_back(axis);
     }
     std::sort(axes.begin(), axes.end());
-    clipped.push_back({gradient, std::move(axes)});
+    std::vector<AxisList> sums = sums_of(parameter, axes);
+    clipped.push_back({gradient, std::move(axes), std::move(sums)});
   }
+}
+
+// Experts have a mesh of their own, shards and what they are dealt out over; one call where these
+// together are what the loss is added up over, which is a mesh axis, too
+// (torchtitan/distributed/parallel_dims.py, "loss_mesh").
+std::vector<AxisList> OptimizerPass::sums_of(TensorId parameter, const AxisList& axes) const {
+  if (!layout_.experts || layout_.experts->parallel.empty() ||
+      !is_of_routed_experts(builder_.workload(), parameter)) {
+    return {};
+  }
+  const AxisList all = merged(axes);
+  if (all == merged(layout_.data_axes)) return {all};
+  const AxisList& dealt_out = layout_.experts->parallel;
+  AxisList shards = axes;
+  std::erase_if(shards, [&](const AxisRef& axis) { return contains(dealt_out, axis); });
+  if (shards.empty()) return {dealt_out};
+  return {shards, dealt_out};
 }
 
 ValueId OptimizerPass::new_state(ValueId old) {

@@ -32,6 +32,7 @@ class OptimizerPass {
   // State, gradient or parameter as the optimizer's shard has it.
   void add_up_shared(const Block& block, std::vector<Item>& items);
   void clip(const Block& block, std::vector<ClippedGradient>& clipped) const;
+  [[nodiscard]] std::vector<AxisList> sums_of(TensorId parameter, const AxisList& axes) const;
   ValueId read(TensorId tensor, const ParameterLayout& a, BlockPass& pass);
   // The parameter's, along the dimensions that the state has.
   [[nodiscard]] Sharding sharding_of_state(TensorId state, const ParameterLayout& a) const;
@@ -41,6 +42,7 @@ class OptimizerPass {
 
   SpmdBuilder& builder_;
   const Units& units_;
+  const Layout& layout_;
   std::map<TensorId, const ParameterLayout*> layouts_;
   const GradientReductions& gradients_;
   const SharedGradients& shared_;

@@ -28,6 +28,24 @@ LabelRole made_role(const Workload& workload, const Op& op) {
   return LabelRole::none;
 }
 
+// Of torchtitan's blocks that register norms before their feed-forward layers.
+bool has_latents_or_sinks(const Workload& workload, const Block& block) {
+  return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
+    const bool reads_parameter =
+        std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+          return workload.tensors[at(operand.tensor)].role == TensorRole::parameter;
+        });
+    return op.part == OpPart::key_latent || (kind_of(op) == OpKind::attention && reads_parameter);
+  });
+}
+
+// Of the modules of a layer.
+std::size_t module_place(const Op& op, bool norms_first) {
+  const bool is_branch_norm = op.part == OpPart::input_norm || op.part == OpPart::feed_forward_norm;
+  if (is_branch_norm || op.module == OpModule::none) return norms_first ? 1 : 2;
+  return op.module == OpModule::attention || op.module == OpModule::mixer ? 0 : norms_first ? 2 : 1;
+}
+
 class Registration {
  public:
   Registration(const Workload& workload, std::size_t block) : workload_(workload), block_(block) {}
@@ -155,6 +173,24 @@ std::vector<std::vector<TensorId>> joint_weights(const Workload& workload, std::
 std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
                                                        std::size_t block) {
   return Registration(workload, block).run();
+}
+
+std::vector<std::size_t> torch_places(const Workload& workload, bool titan) {
+  std::vector<std::size_t> places(workload.tensors.size(), 0);
+  for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
+    const Block& block = workload.blocks[b];
+    const bool norms_first = titan && has_latents_or_sinks(workload, block);
+    std::size_t used = 0;
+    for (const Op& op : block.forward) {
+      for (const Operand& operand : op.operands) {
+        const Tensor& tensor = workload.tensors[at(operand.tensor)];
+        std::size_t& place = places[at(operand.tensor)];
+        if (tensor.role != TensorRole::parameter || at(tensor.block) != b || place != 0) continue;
+        place = ++used + module_place(op, norms_first) * workload.tensors.size();
+      }
+    }
+  }
+  return places;
 }
 
 }  // namespace shardsim

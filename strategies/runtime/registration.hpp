@@ -36,4 +36,10 @@ using RegisteredParameter = std::vector<TensorId>;
 [[nodiscard]] std::vector<RegisteredParameter> made_parameters(const BlockPass& backward,
                                                                const Block& block);
 
+// By tensor: orders a block's parameters as PyTorch's models register them: those of attention or
+// mixer, of the feed-forward layer, then norms (transformers); norms before the feed-forward layer
+// where attention has latents or sinks and `titan` (torchtitan 0.3, models/deepseek_v3/model.py and
+// gpt_oss/model.py). Within each as they are used.
+[[nodiscard]] std::vector<std::size_t> torch_places(const Workload& workload, bool titan);
+
 }  // namespace shardsim

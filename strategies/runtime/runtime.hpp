@@ -192,10 +192,11 @@ struct FlatParameters {
 
 // When backward computes a layer's forward pass again.
 enum class RepeatForward : std::uint8_t {
-  first,       // before all else (Megatron's checkpoint, one function from the layer's input to its
-               // output)
-  when_needed  // when what was not kept is first read: a gradient that comes in split is gathered
-               // before (PyTorch's torch.utils.checkpoint without reentrance)
+  first,  // before all else (Megatron's checkpoint, one function from the layer's input to its
+          // output)
+  when_needed,  // when what was not kept is first read: a gradient that comes in split is gathered
+                // before (PyTorch's torch.utils.checkpoint without reentrance)
+  to_end        // likewise, of a layer that is repeated all of it (early_stop=False)
 };
 
 // Activations of layers that lie on the host from forward to backward (PyTorch's save_on_cpu,

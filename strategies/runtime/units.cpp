@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "strategies/layout/expert_layout.hpp"
+#include "strategies/runtime/registration.hpp"
 
 namespace shardsim {
 
@@ -43,6 +44,7 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
     std::erase_if(layers, [](const Unit& layer) { return !layer.is_inner; });
   }
   std::move(layers.begin(), layers.end(), std::back_inserter(units_));
+  place_of_ = torch_places(workload, grain == UnitsOf::layers_and_ends);
   unit_of_.assign(workload.tensors.size(), units_.size());
   for (std::size_t u = 0; u < units_.size(); ++u) {
     for (const TensorId parameter : units_[u].parameters) unit_of_[at(parameter)] = u;

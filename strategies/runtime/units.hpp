@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "strategies/layout/stage_ranges.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "workloads/graph/op_graph.hpp"
@@ -43,6 +44,8 @@ class Units {
   // Roots first; what is within a unit behind it.
   [[nodiscard]] const std::vector<Unit>& all() const { return units_; }
   [[nodiscard]] const Unit& of(TensorId parameter) const;
+  // Orders the parameters of one unit as its modules have registered them.
+  [[nodiscard]] std::size_t place_of(TensorId parameter) const { return place_of_[at(parameter)]; }
   // Of a block's parameters that are updated together.
   [[nodiscard]] std::string name(std::size_t block) const;
   [[nodiscard]] bool has_stages() const { return has_stages_; }
@@ -62,7 +65,8 @@ class Units {
   const Workload& workload_;
   bool has_stages_;
   std::vector<Unit> units_;
-  std::vector<std::size_t> unit_of_;  // by tensor
+  std::vector<std::size_t> unit_of_;   // by tensor
+  std::vector<std::size_t> place_of_;  // by tensor
 };
 
 }  // namespace shardsim

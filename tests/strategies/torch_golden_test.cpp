@@ -45,6 +45,9 @@ ModelConfig titan_16b() {
 ModelConfig model_of(const Json& record) {
   if (record["model"]["model_type"] == "llama3") return load_model_config("llama-3.1-8b", "", {});
   if (record["model"]["model_type"] == "deepseek_v3") return titan_16b();
+  if (record["model"]["model_type"] == "qwen3_moe") {
+    return load_model_config("qwen3-30b-a3b", "", {});
+  }
   Json config = record["model"];
   const bool has_experts = config["model_type"] == "mixtral";
   for (const std::string key :
@@ -167,15 +170,19 @@ Step step_of(const Json& record, const Mesh& mesh) {
 
 CompiledStep compile_record(const Json& record, const Json& strategy) {
   std::vector<MeshAxis> axes;
-  if (record["strategy"]["settings"].value("ep", 1) != 1) {
-    axes = {{"dp_shard", record["strategy"]["settings"]["dp_shard"]}};
-  } else {
-    for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
+  for (const Json& axis : record["mesh"]) {
+    const bool is_of_experts = axis[0] == "ep" || axis[0] == "efsdp";
+    if (!is_of_experts) axes.push_back({axis[0], axis[1]});
   }
+  if (axes.empty()) axes = {{"dp_shard", record["strategy"]["settings"]["dp_shard"]}};
   const Mesh mesh(axes);
   const Strategy read = read_strategy(JsonReader(strategy, {record["id"], "/strategy"}), mesh);
   Step step = step_of(record, mesh);
-  if (read.experts) step.exchange = read.experts->exchange;
+  if (read.experts) {
+    step.exchange = read.experts->exchange;
+    step.exchange->splits_sequence = read.sequence_parallel;
+  }
+  step.rematerialization.to_end = read.runtime.repeats == RepeatForward::to_end;
   Workload workload = build_step(model_of(record), step);
   if (record["model"]["model_type"] == "gpt2") transpose_products(workload);
   return compile(workload, step, mesh, read);

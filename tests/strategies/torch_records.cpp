@@ -9,13 +9,15 @@
 namespace shardsim::test {
 namespace {
 
-// Experts' groups, "ep" and "efsdp", are parts of dp_shard.
+// Experts' groups, "ep" and "efsdp", are parts of dp_shard, and tp with what "ep" has of it.
 std::string recorded_axis(const Json& record, const std::string& name) {
   if (name != "ep" && name != "efsdp") return name;
   const Json& settings = record["strategy"]["settings"];
-  const int shards = settings["dp_shard"], experts = settings["ep"];
-  const int size = name == "ep" ? experts : shards / experts;
-  return size == shards ? "dp_shard" : "dp_shard_sub" + std::to_string(size);
+  const int shards = settings["dp_shard"], split = settings.value("tp", 1);
+  const int within = settings["ep"].get<int>() / split;
+  const int size = name == "ep" ? within : shards / within;
+  const std::string part = size == shards ? "dp_shard" : "dp_shard_sub" + std::to_string(size);
+  return name == "ep" && split > 1 ? part + "_tp" : part;
 }
 
 // An all-to-all of which each rank sends everything to one other is a permute.

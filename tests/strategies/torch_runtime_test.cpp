@@ -274,7 +274,7 @@ TEST_CASE("A framework's name is a runtime that can be said by hand") {
   const Json titan = resolved(R"("torchtitan")", two_by_four);
   CHECK(titan["units"] == "layers+ends");
   CHECK(titan["sequence_parallel"] == true);
-  CHECK(titan["input_gradients"] == "together");
+  CHECK(titan["input_gradients"] == "late");
   CHECK(titan["loss_parallel"] == true);
   for (const char* name : {"fsdp1", "fsdp2", "torchtitan", "ddp"}) {
     const Mesh& mesh = std::string(name) == "ddp" ? eight : two_by_four;

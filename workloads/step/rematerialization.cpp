@@ -76,7 +76,8 @@ class Rematerializer {
   // Neighbours of one module; under Megatron's methods the layer is one.
   [[nodiscard]] std::vector<Run> runs_of(const Block& block, std::size_t b) const {
     if (!kinds_[b]) return {};
-    if (options_.layers == Layers::uniform || options_.layers == Layers::block) {
+    const bool is_whole = options_.to_end && options_.policy == Policy::full;
+    if (is_whole || options_.layers == Layers::uniform || options_.layers == Layers::block) {
       return {{0, block.forward.size(), "layer"}};
     }
     if (options_.policy != Policy::modules) return {};

@@ -7,8 +7,8 @@
 //             under `full`, a decoder layer's last matmul and residual add are not repeated, as
 //             PyTorch's checkpoint stops early and XLA leaves out what nobody reads
 //
-// Megatron's own checkpoint runs the function to its end: `modules` and the forms with a method
-// repeat a module, or a layer, whole.
+// Megatron's own checkpoint runs the function to its end, as torchtitan has PyTorch's do (to_end):
+// `modules` and the forms with a method repeat a module, or a layer, whole.
 //
 // Example: Llama's MLP as a module. Kept is what enters it, its norm's result; gate, up, silu,
 // product and down are repeated before the gradient of down. The 3 products are 6 h f operations a
@@ -50,6 +50,7 @@ struct Rematerialization {
   Layers layers = Layers::all;
   std::int64_t count = 0;
   std::vector<std::string> offload{};  // as `save`, kept on the host
+  bool to_end = false;                 // full: nothing of a layer is left out
   friend bool operator==(const Rematerialization&, const Rematerialization&) = default;
 };
 
