@@ -212,8 +212,9 @@ void count_parameters_as(const Json& record, const Plan& plan, Calls& calls) {
   for (const bool experts : {false, true}) {
     std::int64_t ours = 0, theirs = 0;
     for (const Buffer& buffer : plan.programs[0].buffers) {
-      const bool is_parameter =
-          buffer.category == BufferCategory::parameters && buffer.free_count == 0;
+      const bool is_parameter = buffer.category == BufferCategory::parameters &&
+                                buffer.free_count == 0 &&
+                                !plan.buffer_name(buffer).ends_with("correction_bias");
       ours += is_parameter && is_experts(plan.buffer_name(buffer)) == experts;
     }
     for (const Json& p : record["params_local"]) {
