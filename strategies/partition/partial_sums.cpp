@@ -200,7 +200,8 @@ AxisList PartialSums::kept(TensorId tensor) const {
     return axes;
   }
   const std::vector<const Op*>& readers = use_[at(tensor)].ops;
-  if (readers.empty() || (!is_summand(tensor) && !may_stay(tensor))) return {};
+  const bool has_more = use_[at(tensor)].readers > 1;
+  if (readers.empty() || !(has_more ? may_stay(tensor) : is_summand(tensor))) return {};
   AxisList common = made(tensor);
   if (kind_of(*readers.back()) == OpKind::exchange) return common;  // reduced as it is sent
   for (const Op* reader : readers) {

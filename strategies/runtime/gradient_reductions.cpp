@@ -76,16 +76,18 @@ std::vector<std::vector<Write>> GradientReductions::groups_of(const std::vector<
     return axes;
   };
   std::vector<std::vector<Write>> groups;
+  std::vector<AxisList> axes;  // of each group
   for (const Write& write : writes) {
-    const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-      return axes_of(group.front()) == axes_of(write);
-    });
-    if (known == groups.end()) {
-      groups.push_back({write});
-    } else {
-      known->push_back(write);
+    AxisList own = axes_of(write);
+    const auto known =
+        static_cast<std::size_t>(std::find(axes.begin(), axes.end(), own) - axes.begin());
+    if (known == axes.size()) {
+      axes.push_back(std::move(own));
+      groups.emplace_back();
     }
+    groups[known].push_back(write);
   }
+  if (groups.size() == 1) return groups;
   std::stable_partition(groups.begin(), groups.end(), [&](const auto& group) {
     return std::none_of(group.begin(), group.end(), [&](const Write& write) {
       return write.parameter == unit.parameters.front();
