@@ -3,7 +3,7 @@
 // Data of 2026-11-23: 136 published steps of LLMs on A100, H100, B200 and TPU v6e (FSDP, HSDP and
 // data parallel; tests/measurements/steps.csv, docs/accuracy.md), run as they are published.
 //
-//   measured / predicted    10th percentile 1.13, median 1.33, 90th percentile 1.83
+//   measured / predicted    10th percentile 1.13, median 1.31, 90th percentile 1.82
 //
 // Where a strategy says what its stack launches ("kernels"), the error is that of published steps
 // near the predicted one (reports/evidence/evidence.hpp).
