@@ -105,8 +105,8 @@ void read_surfaces(const JsonReader& surfaces, DeviceProfile& device) {
 DeviceProfile read_device(const JsonReader& reader) {
   reader.only_keys({"name", "memory_capacity", "memory_bandwidth", "peak", "matmul_efficiency",
                     "attention_efficiency", "memory_efficiency", "surfaces", "kernel_launch",
-                    "host_launch", "workspaces", "sms", "sms_per_block", "matrix_unit", "host_link", "host_memory",
-                    "kernels", "power", "power_limit"});
+                    "host_launch", "workspaces", "sms", "sms_per_block", "matrix_unit", "host_link",
+                    "host_memory", "kernels", "power", "power_limit"});
   DeviceProfile device;
   device.name = read_text(reader.at("name"));
   device.memory_capacity = read_sourced(reader.at("memory_capacity"), read_bytes);

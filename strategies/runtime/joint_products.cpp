@@ -111,19 +111,20 @@ class JointProducts {
     if (parts.empty()) return;
     const ValueId read = shared_operand(parts);
     if (read == no_value) return;
+    const Bytes queries = made_by(*parts.front());
+    const Bytes values = made_by(*parts.back());
     move_work(parts, *parts.front(), &Product::n, bytes_of(read));
-    if (copies_ && parts.size() == attention_weights) copy_values(parts);
+    if (!copies_ || parts.size() != attention_weights) return;
+    // Queries, keys and values are views of what the product makes. Attention wants values in a
+    // row, and queries that share a key are put together
+    // (megatron/core/transformer/attention.py, get_query_key_value_tensors).
+    become("copy", *parts.back(), 2 * ((queries == values ? Bytes(0) : queries) + values));
   }
 
-  // Queries, keys and values are views of what the product makes. Attention wants values in a row,
-  // and queries that share a key are put together
-  // (megatron/core/transformer/attention.py, get_query_key_value_tensors); the kernel stands in
-  // the place of the last product.
-  void copy_values(const Parts& parts) const {
-    const auto made = [&](const Item* part) { return bytes_of(part->results.front()); };
-    const Bytes values = made(parts.back());
-    const Bytes queries = made(parts.front()) == values ? Bytes(0) : made(parts.front());
-    become("copy", *parts.back(), 2 * (queries + values));
+  [[nodiscard]] Bytes made_by(const Item& item) const {
+    const Product& product = *item.kernel.product;
+    return product.batch * product.m * product.n *
+           size_of(step_.values[at(item.results.front())].dtype);
   }
 
   // The gradients of all three are put side by side for the product that makes the input's.

@@ -55,8 +55,8 @@ TEST_CASE("SwiGLU is two kernels in eager PyTorch and one compiled") {
     CHECK(work_of(plan, "multiply", Phase::forward).bytes == 6 * tokens * ffn);
     // Three read and two written, once.
     CHECK(work_of(plan, "silu_backward", Phase::backward).launches == 0);
-    CHECK(work_of(plan, "multiply", Phase::backward).bytes == 10 * tokens * ffn);
-    CHECK(work_of(plan, "multiply", Phase::backward).launches == 1);
+    CHECK(work_of(plan, "multiply_backward", Phase::backward).bytes == 10 * tokens * ffn);
+    CHECK(work_of(plan, "multiply_backward", Phase::backward).launches == 1);
   }
 }
 
