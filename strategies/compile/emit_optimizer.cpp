@@ -203,10 +203,10 @@ void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
     bytes += one.bytes;
     gradients.insert(gradients.end(), one.gradients.begin(), one.gradients.end());
   }
-  const double elements = static_cast<double>(bytes / size_of(input_.gradient_dtype).count());
-  emit_kernel(
-      {"multiply", KernelClass::memory, input_.gradient_dtype, Flops(elements), Bytes(2 * bytes)},
-      "gradient clipping", {}, gradients);
+  const std::int64_t elements = bytes / size_of(input_.gradient_dtype).count();
+  const Kernel scaling{"multiply", KernelClass::memory, input_.gradient_dtype,
+                       Flops(static_cast<double>(elements)), Bytes(2 * bytes)};
+  emit_kernel(scaling, "gradient clipping", {}, gradients);
 }
 
 // One number of all gradients: of those here, then of all devices of `axes`.
