@@ -151,33 +151,32 @@ HubTable texts() {
           {.families = {"gpt_neox"}, .renamings = {{"^lm_head.", "embed_out."}}}};
 }
 
+// Queries, keys, values and outputs as ViT's files call them, and more.
+std::vector<Renaming> with_attention_of_vit(std::vector<Renaming> more) {
+  const std::vector<Renaming> attention = {{".attention.q_proj", ".attention.attention.query"},
+                                           {".attention.k_proj", ".attention.attention.key"},
+                                           {".attention.v_proj", ".attention.attention.value"},
+                                           {".attention.o_proj", ".attention.output.dense"}};
+  more.insert(more.end(), attention.begin(), attention.end());
+  return more;
+}
+
 HubTable images() {
-  const std::vector<Renaming> vit = {{"^vit.layers.", "vit.encoder.layer."},
-                                     {"^deit.layers.", "deit.encoder.layer."},
-                                     {"^layers.", "encoder.layer."},
-                                     {".decoder_layers.", ".decoder_encoder.layer."},
-                                     {".attention.q_proj", ".attention.attention.query"},
-                                     {".attention.k_proj", ".attention.attention.key"},
-                                     {".attention.v_proj", ".attention.attention.value"},
-                                     {".attention.o_proj", ".attention.output.dense"},
-                                     {".mlp.fc1", ".intermediate.dense"},
-                                     {".mlp.fc2", ".output.dense"}};
+  const std::vector<Renaming> vit =
+      with_attention_of_vit({{"^vit.layers.", "vit.encoder.layer."},
+                             {"^deit.layers.", "deit.encoder.layer."},
+                             {"^layers.", "encoder.layer."},
+                             {".decoder_layers.", ".decoder_encoder.layer."},
+                             {".mlp.fc1", ".intermediate.dense"},
+                             {".mlp.fc2", ".output.dense"}});
   // Files of MSN's classifiers have no module around the encoder.
   std::vector<Renaming> vit_msn = vit;
   vit_msn[0].file = "encoder.layer.";
   return {{.families = {"vit", "deit", "ijepa", "vit_mae"}, .renamings = vit},
           {.families = {"vit_msn"}, .renamings = vit_msn},
-          {.families = {"dinov2_with_registers"},
-           .renamings = {{".attention.q_proj", ".attention.attention.query"},
-                         {".attention.k_proj", ".attention.attention.key"},
-                         {".attention.v_proj", ".attention.attention.value"},
-                         {".attention.o_proj", ".attention.output.dense"}}},
+          {.families = {"dinov2_with_registers"}, .renamings = with_attention_of_vit({})},
           {.families = {"dinov2"},
-           .renamings = {{".attention.q_proj", ".attention.attention.query"},
-                         {".attention.k_proj", ".attention.attention.key"},
-                         {".attention.v_proj", ".attention.attention.value"},
-                         {".attention.o_proj", ".attention.output.dense"},
-                         {".mlp.down_proj", ".mlp.weights_out"}},
+           .renamings = with_attention_of_vit({{".mlp.down_proj", ".mlp.weights_out"}}),
            .fusions = {{gate_up(), ".mlp.weights_in."}}},
           {.families = {"swin"},
            .renamings = {{".attention.q_proj", ".attention.self.query"},
