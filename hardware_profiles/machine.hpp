@@ -114,7 +114,7 @@ struct DeviceProfile {
   // Multiprocessors of a GPU (compute units), of which collectives take some; none: not known, or
   // collectives take none.
   std::optional<Sourced<std::int64_t>> sms;
-  // How many of them a product goes without for a thread block of a collective that copies; none: 1.
+  // How many of them a product goes without for a thread block of a copying collective; none: 1.
   std::optional<Sourced<double>> sms_per_block = {};
   // Rows and columns of a TPU's multipliers (MXU): an operand of [k, n] is laid out on them in
   // squares, of which parts stay idle where k or n are no multiples; none: nothing is lost so.
