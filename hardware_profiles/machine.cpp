@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -259,8 +260,22 @@ std::int64_t devices_per_host(const ClusterProfile& cluster) {
   return (cluster.devices_per_host ? *cluster.devices_per_host : cluster.devices_per_node).value;
 }
 
-Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) {
+namespace {
+
+// Of half a cube mesh a device has no use for the links to the other half.
+Bandwidth bandwidth_to_node(const ClusterProfile& cluster) {
   const Bandwidth all = cluster.scale_up.bandwidth.value;
+  if (cluster.scale_up.fabric.value != Fabric::cube_mesh) return all;
+  const auto& links = cube_mesh_links[0];
+  const auto devices = static_cast<std::ptrdiff_t>(cluster.devices_per_node.value);
+  const int used = std::accumulate(links.begin(), links.begin() + devices, 0);
+  return all * (used / double{cube_mesh_links_of_a_device});
+}
+
+}  // namespace
+
+Bandwidth bandwidth_inside(const ClusterProfile& cluster, std::int64_t members) {
+  const Bandwidth all = bandwidth_to_node(cluster);
   const std::int64_t devices = cluster.devices_per_node.value;
   if (!is_direct(cluster.scale_up.fabric.value) || members < 2 || members >= devices) return all;
   return all * (static_cast<double>(members - 1) / static_cast<double>(devices - 1));

@@ -35,9 +35,10 @@ ScaleUpProfile read_scale_up(const JsonReader& reader, std::int64_t devices_per_
       one_of({Fabric::nvswitch, Fabric::nvlink, Fabric::cube_mesh, Fabric::xgmi, Fabric::pcie});
   ScaleUpProfile scale_up{read_link(reader), read_sourced(reader.at("fabric"), read_fabric)};
   constexpr auto corners = static_cast<std::int64_t>(cube_mesh_links.size());
-  if (scale_up.fabric.value == Fabric::cube_mesh && devices_per_node != corners) {
-    reader.at("fabric").fail(
-        fmt::format("a cube mesh joins {} devices, not {}", corners, devices_per_node));
+  if (scale_up.fabric.value == Fabric::cube_mesh && devices_per_node != corners &&
+      2 * devices_per_node != corners) {
+    reader.at("fabric").fail(fmt::format("a cube mesh joins {} devices, and half of it {}, not {}",
+                                         corners, corners / 2, devices_per_node));
   }
   return scale_up;
 }

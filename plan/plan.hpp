@@ -136,6 +136,9 @@ struct Collective {
   std::string remedy = {};            // what would spare it, and at what price; empty: not known
   Parallelism parallelism = Parallelism::unknown;
   std::optional<RowVisits> visits = {};  // of an all-to-all
+  // Of a scatter that XLA may spell as permutes beside pieces of the product that it sums (its
+  // "windowed einsum"): what that product sums over on all devices; else 0.
+  std::int64_t contracted = 0;
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

@@ -119,7 +119,8 @@ RowVisits read_visits(const JsonReader& json) {
 
 Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
-                  "group_size", "count", "parts", "reason", "remedy", "parallelism", "visits"});
+                  "group_size", "count", "parts", "reason", "remedy", "parallelism", "visits",
+                  "contracted"});
   Collective collective;
   collective.kind = read_enum(json.at("kind"), CollectiveKind::broadcast);
   for (const JsonReader& axis : json.at("axes").elements()) {
@@ -142,6 +143,9 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
     collective.parallelism = read_enum(*of, Parallelism::scalars);
   }
   if (const auto visits = json.find("visits")) collective.visits = read_visits(*visits);
+  if (const auto contracted = json.find("contracted")) {
+    collective.contracted = contracted->integer(0, std::numeric_limits<std::int64_t>::max());
+  }
   if (collective.axes.empty()) collective.groups = read_groups(json.at("groups"), plan.mesh);
   return collective;
 }

@@ -37,6 +37,7 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
   if (collective.parallelism != Parallelism::unknown) {
     json["parallelism"] = name_of(collective.parallelism);
   }
+  if (collective.contracted > 0) json["contracted"] = collective.contracted;
   if (const auto& visits = collective.visits) {
     json["visits"] = {{"places", visits->places},
                       {"visited", visits->visited},

@@ -80,14 +80,16 @@ const std::vector<StrategyKey> key_table = {
      "when the rank is through with its passes",
      /*of_recipes_alone=*/true},
     {"product_overlap",
-     {"none", "userbuffers", "asynchronous"},
+     {"none", "userbuffers", "asynchronous", "windowed"},
      "",
      "none; of megatron userbuffers with \"overlap\": {\"tp\": true}, of torchtitan asynchronous "
-     "with \"async_tp\"",
+     "with \"async_tp\", of xla windowed",
      "collectives of the model axis go on in pieces, one for each device of it, beside the "
      "products "
      "that read what they gather or make what they scatter: gathers, and scatters of forward "
-     "(Transformer Engine's userbuffers), or those of backward as well (PyTorch)"},
+     "(Transformer Engine's userbuffers), or those of backward as well (PyTorch), or scatters "
+     "alone, "
+     "over 4 devices and more (XLA on TPU)"},
     {"exchange_overlap",
      {"none", "passes", "late_weights"},
      "",

@@ -11,6 +11,9 @@
 // so that both take max(product, collective) and one piece more. The pieces beside each other are
 // one task here: in n pieces they have the same ends. A piece is a smaller product, and takes what
 // such a one takes.
+//
+// XLA does so with scatters alone ("windowed einsum": permutes both ways round), over 4 devices and
+// more, where the product sums over much (Collective::contracted; the machine decides by it).
 #pragma once
 
 #include "plan/mesh.hpp"

@@ -216,7 +216,8 @@ enum class ProductOverlap : std::uint8_t {
   // Transformer Engine: gathers before products in both directions, scatters behind those of
   // forward. Scatters of backward go beside the products of weights' gradients anyhow.
   userbuffers,
-  asynchronous  // PyTorch: scatters behind those of backward as well
+  asynchronous,  // PyTorch: scatters behind those of backward as well
+  windowed       // XLA: scatters alone, over 4 devices and more
 };
 
 // Rows on their way to experts and back beside the work of another microbatch or stage: a forward

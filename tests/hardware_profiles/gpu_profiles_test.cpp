@@ -159,6 +159,16 @@ TEST_CASE("the links of DGX-1's cube mesh") {
   }
 }
 
+// A square of it with its diagonals (AWS p3.8xlarge): 4 of 6 links, a third of them to each other.
+TEST_CASE("half of a cube mesh has the links inside it") {
+  ClusterProfile half = cluster_of(load_profile("dgx-1v", {}));
+  const Bandwidth all = half.scale_up.bandwidth.value;
+  CHECK(bandwidth_inside(half, 8).count() == Approx(all.count()));
+  half.devices_per_node.value = 4;
+  CHECK(bandwidth_inside(half, 4).count() == Approx(all.count() * 4 / 6));
+  CHECK(bandwidth_inside(half, 2).count() == Approx(all.count() * 4 / 18));
+}
+
 // 18 trays of 4 in the NVLink domain of a rack.
 TEST_CASE("an NVL72 rack is one node of 18 hosts") {
   for (const char* name : {"gb200-nvl72", "gb300-nvl72"}) {

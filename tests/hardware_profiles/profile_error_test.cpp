@@ -128,8 +128,8 @@ TEST_CASE("a number that cannot be") {
         "my.json: /cluster/scale_up/fabric/value: unknown value \"nvlnk\"; known are nvswitch, "
         "nvlink, "
         "cube_mesh, xgmi, pcie, did you mean \"nvlink\"?");
-  CHECK(error_with("alps", "/cluster/scale_up/fabric/value", "cube_mesh") ==
-        "my.json: /cluster/scale_up/fabric: a cube mesh joins 8 devices, not 4");
+  CHECK(error_with("gb200-nvl72", "/cluster/scale_up/fabric/value", "cube_mesh") ==
+        "my.json: /cluster/scale_up/fabric: a cube mesh joins 8 devices, and half of it 4, not 72");
   CHECK(error_with("dgx-h100", "/cluster/nccl/compute_capability/value", 90.25) ==
         "my.json: /cluster/nccl/compute_capability/value: 90.25 is not a compute capability, "
         "expected for example 9.0");

@@ -59,6 +59,22 @@ TEST_CASE("collectives that a TPU runs in turn with kernels are hidden behind no
   CHECK(simulate(step.plan, machine, {}).step_time == SimTime(800));
 }
 
+// As above: where the product that is summed does more operations in the time of a byte on a link
+// than the device does, the compiler makes permutes of it, which go on beside; a GPU's does not.
+TEST_CASE("a windowed collective is hidden where its product sums over enough") {
+  PlanBuilder step({{"x", 4}, {"y", 4}});
+  step.kernel(400);
+  step.gather(50, {}, 1, 0);
+  step.kernel(400);
+  // 1e12 operations a second, 8 in the time of a byte.
+  Machine machine = testing::torus({4, 4}, {true, true}, link(1.25e11, 0));
+  std::get<TorusProfile>(machine.profile.network).synchronous = {{"all-gather"}, {}};
+  step.plan.collectives[0].contracted = 8;
+  CHECK(simulate(step.plan, machine, {}).step_time == SimTime(800));
+  step.plan.collectives[0].contracted = 7;
+  CHECK(simulate(step.plan, machine, {}).step_time == SimTime(400 + 300 + 400));
+}
+
 // A ring of 8 and a line of 2, shares of P / 16 = 50 bytes: 7 / 2 ps a byte along x, 1 along y,
 // 15 / 3 along both, which is the most: both are full.
 TEST_CASE("over all dimensions a collective takes all of each") {

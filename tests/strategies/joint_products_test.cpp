@@ -172,4 +172,23 @@ TEST_CASE("what is gathered for products of 8 bits travels in 8 bits") {
   CHECK(gathered(DType::f8) == row_count * hidden);
 }
 
+// XLA: two pieces of each scatter, which carry what o_proj and down_proj sum over on all devices;
+// of the gathers, and over 2 devices, none.
+TEST_CASE("scatters that XLA may window say what their products sum over") {
+  const auto contracted = [](std::int64_t tp) {
+    const Plan plan = plan_over(R"({"name": "xla"})", tp);
+    std::multiset<std::pair<CollectiveKind, std::int64_t>> all;
+    for (const Task* task : tasks_of(plan, Phase::forward, TaskKind::collective)) {
+      const Collective& collective = plan.collectives[static_cast<std::size_t>(task->work)];
+      if (collective.contracted > 0) all.emplace(collective.kind, collective.contracted);
+    }
+    return all;
+  };
+  constexpr CollectiveKind scatter = CollectiveKind::reduce_scatter;
+  CHECK(contracted(4) ==
+        std::multiset<std::pair<CollectiveKind, std::int64_t>>{
+            {scatter, hidden}, {scatter, hidden}, {scatter, width}, {scatter, width}});
+  CHECK(contracted(2).empty());
+}
+
 }  // namespace shardsim
