@@ -135,9 +135,12 @@ DeviceProfile read_device(const JsonReader& reader) {
   }
   if (const auto link = reader.find("host_link")) device.host_link = read_host_link(*link);
   if (const auto memory = reader.find("host_memory")) {
-    memory->only_keys({"bandwidth", "efficiency"});
+    memory->only_keys({"bandwidth", "efficiency", "capacity"});
     device.host_memory = {read_sourced(memory->at("bandwidth"), read_bandwidth),
                           read_sourced(memory->at("efficiency"), read_fraction)};
+    if (const auto capacity = memory->find("capacity")) {
+      device.host_memory->capacity = read_sourced(*capacity, read_bytes);
+    }
   }
   if (const auto kernels = reader.find("kernels")) device.kernels = load_kernel_data(*kernels);
   if (const auto power = reader.find("power")) device.power = read_power_profile(*power);

@@ -78,6 +78,7 @@ struct HostLinkProfile : LinkProfile {  // bandwidth: one direction
 struct HostMemoryProfile {
   Sourced<Bandwidth> bandwidth;
   Sourced<double> efficiency;
+  std::optional<Sourced<Bytes>> capacity = {};  // of a host; none: not known
 };
 
 // What a device draws: `idle`; an energy of every operation, at the clock that it sustains at

@@ -214,6 +214,9 @@ Json device_json(const DeviceProfile& device) {
   if (device.host_memory) {
     json["host_memory"] = {{"bandwidth", number_json(device.host_memory->bandwidth)},
                            {"efficiency", number_json(device.host_memory->efficiency)}};
+    if (device.host_memory->capacity) {
+      json["host_memory"]["capacity"] = number_json(*device.host_memory->capacity);
+    }
   }
   if (device.kernels) json["kernels"] = device.kernels->name;
   if (device.power) json["power"] = power_json(*device.power);

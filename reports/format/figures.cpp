@@ -126,6 +126,8 @@ void add_memory(Figures& figures, const Result& result) {
   }
   figures.process = result.process();
   figures.fits = result.fits();
+  figures.on_a_host = result.on_a_host;
+  figures.host_capacity = result.host_capacity;
 }
 
 bool has_experts(const Plan& plan) {

@@ -100,8 +100,10 @@ struct Figures {
   Bytes reserved{0};
   Bytes process{0};
   bool fits = false;
-  NotCounted not_counted;       // that must fit beside the peak
-  Bytes on_host{0};             // of a device, in the memory of its host
+  NotCounted not_counted;  // that must fit beside the peak
+  Bytes on_host{0};        // of a device, in the memory of its host
+  Bytes on_a_host{0};      // of all devices of one
+  std::optional<Bytes> host_capacity = {};
   CategoryBytes by_category{};  // at the peak
   SimTime peak_time{0};
   std::string peak_task;

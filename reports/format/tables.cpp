@@ -324,7 +324,12 @@ std::vector<std::pair<std::string, std::string>> summary(const Figures& figures)
   }
   lines.emplace_back("memory", memory_verdict(figures));
   if (figures.on_host.count() > 0) {
-    lines.emplace_back("host memory", fmt::format("{} per device", bytes(figures.on_host).text));
+    const std::string of = figures.host_capacity ? fmt::format(", {} of the {} of a host",
+                                                               bytes(figures.on_a_host).text,
+                                                               bytes(*figures.host_capacity).text)
+                                                 : "";
+    lines.emplace_back("host memory",
+                       fmt::format("{} per device{}", bytes(figures.on_host).text, of));
   }
   return lines;
 }

@@ -228,6 +228,12 @@ std::string binding_stage(const Figures& figures) {
 }
 
 std::string memory_verdict(const Figures& figures) {
+  if (figures.host_capacity && figures.on_a_host > *figures.host_capacity) {
+    return fmt::format("does not fit: the memory of a host needs {}, {} more than its {}",
+                       format_bytes(figures.on_a_host),
+                       format_bytes(figures.on_a_host - *figures.host_capacity),
+                       format_bytes(*figures.host_capacity));
+  }
   const std::string needs = format_bytes(figures.process);
   const std::string in_it =
       figures.process == figures.peak

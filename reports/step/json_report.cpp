@@ -77,7 +77,10 @@ Json memory(const Figures& figures) {
       {"per_device_class", device_classes(figures)},
       {"peak_at_s", seconds(figures.peak_time)},
       {"peak_task", figures.peak_task}};
-  if (figures.on_host.count() > 0) json["host_bytes"] = figures.on_host.count();
+  if (figures.on_host.count() > 0) {
+    json["host_bytes"] = figures.on_host.count();
+    if (figures.host_capacity) json["host_capacity_bytes"] = figures.host_capacity->count();
+  }
   return json;
 }
 

@@ -24,6 +24,8 @@
 // beside them (not_counted.hpp), "suggestions", of what does not fit, what
 // would: [{"set": {path: value...}, "step_time_s", "peak_bytes", "fits",
 // "fits_narrowly"}...], the paths as --set takes them.
+// "host_bytes" are what a device keeps in the memory of its host, "host_capacity_bytes" what there
+// is, where that is known, for all of its devices.
 #pragma once
 
 #include <string>

@@ -153,6 +153,16 @@ void count_beside(const Plan& plan, const Program& program,
   result.outside = outside_memory(plan, program, lowered, machine);
 }
 
+void count_on_host(const Machine& machine, Result& result) {
+  Bytes most{0};
+  for (const ProgramResult& program : result.programs) most = std::max(most, program.on_host);
+  const auto* cluster = std::get_if<ClusterProfile>(&machine.profile.network);
+  const std::int64_t together = cluster == nullptr ? 1 : devices_per_host(*cluster);
+  result.on_a_host = std::min(together, machine.devices) * most;
+  const std::optional<HostMemoryProfile>& memory = machine.profile.device.host_memory;
+  if (memory && memory->capacity) result.host_capacity = memory->capacity->value;
+}
+
 // Where tasks are issued until the step is nearly over, devices wait for their host.
 void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
                Result& result) {
@@ -214,6 +224,7 @@ Result simulate(const Plan& plan, const Machine& machine, const SimulationOption
     devices.push_back(program.devices);
   }
   result.memory_balance = balance(peaks, devices);
+  count_on_host(machine, result);
   result.notes = notes_of(plan, lowered, device);
   note_host(plan, lowered, device, result);
   rate(plan, device, result);

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,10 @@ struct CommunicationRow {
 struct Result {
   SimTime step_time{0};
   Bytes capacity{0};
+  // What the devices of one host keep in its memory, each as much as the one that keeps most, and
+  // how much there is; none: not known.
+  Bytes on_a_host{0};
+  std::optional<Bytes> host_capacity = {};
   std::vector<ProgramResult> programs;
   std::vector<CommunicationRow> communication;  // ordered by exposed, then time, descending
   // mean over maximum across devices; 1 is perfect
@@ -135,7 +140,8 @@ struct Result {
 
   [[nodiscard]] Bytes peak() const;     // largest over programs
   [[nodiscard]] Bytes process() const;  // likewise; what has to fit
-  [[nodiscard]] bool fits() const { return process() <= capacity; }
+  [[nodiscard]] bool fits_on_host() const { return !host_capacity || on_a_host <= *host_capacity; }
+  [[nodiscard]] bool fits() const { return process() <= capacity && fits_on_host(); }
   [[nodiscard]] const ProgramResult& critical() const;  // the program with the largest peak
 };
 

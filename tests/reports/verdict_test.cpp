@@ -159,6 +159,18 @@ TEST_CASE("A tie follows from how differently such steps are off") {
   CHECK(choose({shorter, longer}).ties == std::vector<int>{1});
 }
 
+TEST_CASE("What the host's memory does not hold does not fit") {
+  Prediction prediction = fixture::fsdp();
+  prediction.result.on_a_host = gib(96);
+  CHECK(figures_of(prediction).fits);
+  prediction.result.host_capacity = gib(96);
+  CHECK(figures_of(prediction).fits);
+  prediction.result.host_capacity = gib(64);
+  CHECK_FALSE(figures_of(prediction).fits);
+  CHECK(memory_verdict(figures_of(prediction)) ==
+        "does not fit: the memory of a host needs 96.0 GiB, 32.0 GiB more than its 64.0 GiB");
+}
+
 // 7 of 10 GiB; beside it 1 + 0.03 * 7 to 2 + 0.12 * 7 = 2.84 GiB; at 7.2 GiB 2.86 GiB.
 TEST_CASE("What fits with less to spare than is not counted fits narrowly") {
   Prediction prediction = fixture::fsdp();
