@@ -134,6 +134,10 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& exp
   const bool by_device =
       facts.has("arg.optimizer_device") && facts.at("arg.optimizer_device") == "cpu";
   if (by_device || facts.flag("arg.optimizer_on_host")) strategy["offload"]["optimizer"] = "cpu";
+  const bool parameters_there =
+      facts.flag("arg.parameters_on_host") ||
+      (facts.has("arg.parameters_device") && facts.at("arg.parameters_device") == "cpu");
+  if (parameters_there && stage == 3) strategy["offload"]["parameters"] = "cpu";
   // DeepSpeed asks of 16 bits alone whether a gradient is not finite.
   const bool wide = workload["precision"]["parameters"] == "fp32";
   if (wide && (stage == 1 || stage == 2)) strategy["check_overflow"] = false;
@@ -179,6 +183,9 @@ void from_experiment(const Json& resolved, const Json&, const Place&, Facts& fac
   if (json_at(optimizer, "deals_out") == true) facts.set("strategy.round_robin_gradients", true);
   if (json_at(json_at(strategy, "offload"), "optimizer") == "cpu") {
     facts.set("arg.optimizer_device", "cpu");
+  }
+  if (json_at(json_at(strategy, "offload"), "parameters") == "cpu") {
+    facts.set("arg.parameters_device", "cpu");
   }
   if (stage < 3) return;
   facts.set("arg.prefetch", flat["prefetch_elements"]);

@@ -44,6 +44,13 @@ const std::vector<Key> used_keys = {
      "",
      {{"none", R"("none")"}, {"cpu", R"("cpu")"}}},
     {"zero_optimization.cpu_offload", "arg.optimizer_on_host", K::flag, "", {}, true},
+    {"zero_optimization.offload_param.device",
+     "arg.parameters_device",
+     K::text,
+     "",
+     {{"none", R"("none")"}, {"cpu", R"("cpu")"}}},
+    {"zero_optimization.cpu_offload_param", "arg.parameters_on_host", K::flag, "", {}, true},
+    {"zero_optimization.cpu_offload_params", "arg.parameters_on_host", K::flag, "", {}, true},
     {"zero_optimization.zero_hpz_partition_size", "arg.hpz", K::integer},
     {"zero_optimization.zero_quantized_weights", "arg.qwz", K::flag},
     {"tensor_parallel.autotp_size", "arg.tp", K::integer}};
@@ -105,14 +112,9 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "zero_optimization.save_muon_momentum_buffer_in_memory",
       "amp.opt_level"}}};
 
-constexpr std::string_view on_host = "parameters on the host or on NVMe are not simulated";
-
 const std::vector<RefusedKey> refused_keys = {
     {"zero_optimization.offload_optimizer.ratio", "[1, 1.0]",
      "a part of the optimizer on the host is not simulated"},
-    {"zero_optimization.offload_param.device", R"(["none"])", on_host},
-    {"zero_optimization.cpu_offload_params", "[false]", on_host},
-    {"zero_optimization.cpu_offload_param", "[false]", on_host},
     {"zero_optimization.zenflow.*", "", "ZenFlow is not simulated"},
     {"zero_optimization.zero_quantized_gradients", "[false]",
      "gradients in 4 bits (qgZ) are not simulated"},

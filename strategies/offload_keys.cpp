@@ -27,6 +27,18 @@ ActivationsOnHost read_activations_on_host(const JsonReader& json) {
   return rule;
 }
 
+void check_parameters_on_host(const JsonReader& json, const Runtime& runtime) {
+  if (!runtime.flat_parameters) {
+    json.fail(
+        "parameters are kept on the host by \"deepspeed\" with \"zero_stage\" 3, over more than "
+        "one "
+        "device that the batch is split over");
+  }
+  if (runtime.flat_parameters->secondary_shards > 0) {
+    json.fail("beside \"hpz\" is not supported by this version: its second parts lie there, too");
+  }
+}
+
 }  // namespace
 
 void read_offload(const JsonReader& strategy, Strategy& options) {
@@ -40,10 +52,8 @@ void read_offload(const JsonReader& strategy, Strategy& options) {
     return true;
   };
   if (on_host("parameters")) {
-    offload->at("parameters")
-        .fail(
-            "what is kept on the host is activations and the optimizer; parameters are not "
-            "supported by this version");
+    check_parameters_on_host(offload->at("parameters"), options.runtime);
+    options.runtime.parameters_on_host = true;
   }
   if (on_host("optimizer")) {
     const std::optional<GradientBuffer>& buffer = options.runtime.reductions.buffer;
@@ -70,6 +80,7 @@ Json offload_to_json(const Runtime& runtime) {
   const ActivationsOnHost& rule = runtime.activations_on_host;
   Json json;
   if (runtime.optimizer_on_host) json["optimizer"] = "cpu";
+  if (runtime.parameters_on_host) json["parameters"] = "cpu";
   if (!rule.modules.empty()) {
     json["activations"] = {{"modules", rule.modules}};
   } else if (rule.layers == all_layers) {

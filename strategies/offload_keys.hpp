@@ -8,7 +8,8 @@
 //                these read ("core_attn", "mlp", ...)
 //   optimizer    "cpu": of DeepSpeed's ZeRO 2    on the device
 //                and 3: state, gradients and work
-//   parameters   "cpu": not supported by this version
+//   parameters   "cpu": their parts, of          on the device
+//                DeepSpeed's ZeRO 3
 #pragma once
 
 #include "base/json_reader.hpp"

@@ -238,7 +238,9 @@ TaskId ProgramEmitter::emit_on(Task task, const std::string& name,
   const bool is_compute = task.stream == static_cast<std::uint8_t>(Stream::compute);
   const bool is_on_host = input_.runtime.optimizer_on_host && task.stream == host_stream();
   if (is_compute || is_on_host) after_.push_back(norm_);
-  if (task.stream == static_cast<std::uint8_t>(Stream::gathers)) after_.push_back(last_kernel_);
+  const bool is_gather = task.stream == static_cast<std::uint8_t>(Stream::gathers);
+  const bool brings_part = input_.runtime.parameters_on_host && task.kind == TaskKind::from_host;
+  if (is_gather || brings_part) after_.push_back(last_kernel_);
   task.phase = phase_;
   task.name = tables_.name(name);
   task.layer = layer_;

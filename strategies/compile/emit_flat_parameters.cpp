@@ -59,6 +59,7 @@ void ProgramEmitter::open_flat_parameters() {
       entry = no_buffer;
     }
     buffers_[flat.stored].buffer.bytes = flat.part * size_of(value.dtype);
+    buffers_[flat.stored].buffer.on_host = input_.runtime.parameters_on_host;
     flat_.push_back(flat);
   }
   fetches_ = plan_fetches(walk_, elements, rule);
@@ -139,7 +140,10 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
                            : input_.data_axes;
   call.dtype = buffers_.value(flat_[parameters.front()].value).dtype;
   for (const std::size_t p : parameters) {
-    call.parts.push_back(is_secondary ? flat_[p].secondary : flat_[p].stored);
+    const bool is_there = input_.runtime.parameters_on_host;
+    call.parts.push_back(is_secondary ? flat_[p].secondary
+                         : is_there   ? bring_part(p)
+                                      : flat_[p].stored);
     call.elements += flat_[p].part * Mesh::size_of(input_.data_axes);
   }
   const bool is_alone = parameters.size() == 1;
@@ -262,6 +266,7 @@ void ProgramEmitter::gather_whole() {
     const DType dtype = buffers_.value(flat.value).dtype;
     const std::int64_t elements = flat.part * devices;
     const Bucket call = as_bucket({p}, input_.data_axes, elements);
+    const BufferIndex part = input_.runtime.parameters_on_host ? bring_part(p) : flat.stored;
     emit_collective(
         {CollectiveKind::all_gather,
          input_.data_axes,
@@ -274,7 +279,7 @@ void ProgramEmitter::gather_whole() {
          {},
          Parallelism::data},
         Stream::gathers, "updated parameters", {buffers_.buffer_of(flat.value, flat.ordinal)},
-        {flat.stored});
+        {part});
   }
 }
 

@@ -80,12 +80,14 @@ void ProgramEmitter::update_on_host(const HostUpdate& update) {
   const Bytes parameters = update.elements * size_of(update.dtype);
   const Bytes bytes =
       2 * buffers_[update.state].buffer.bytes + update.elements * size_of(DType::f32) + parameters;
-  emit_on_host(input_.optimizer, bytes, update.name, update.gradients, {update.state});
-  Task copy;
-  copy.kind = TaskKind::from_host;
-  copy.stream = static_cast<std::uint8_t>(program_.streams.size() - 1);
-  copy.work = tables_.kernel({"copy", KernelClass::memory, DType::u8, Flops(0), parameters});
-  emit_on(copy, update.name, {update.state}, update.parameters);
+  std::vector<BufferIndex> written = {update.state};
+  if (input_.runtime.parameters_on_host) {
+    written.insert(written.end(), update.parameters.begin(), update.parameters.end());
+  }
+  emit_on_host(input_.optimizer, bytes, update.name, update.gradients, written);
+  if (input_.runtime.parameters_on_host) return;
+  emit_host_copy_of(TaskKind::from_host, parameters, update.name, {update.state},
+                    update.parameters);
 }
 
 }  // namespace shardsim

@@ -71,7 +71,7 @@ void ProgramEmitter::open_host_streams() {
   has_host_streams_ = uses;
   const bool on_host = input_.runtime.optimizer_on_host && has_backward(input_.workload);
   if (on_host) program_.streams.emplace_back("host");
-  if (!uses && !on_host) return;
+  if (!uses && !on_host && !input_.runtime.parameters_on_host) return;
   program_.streams.insert(program_.streams.end(), {"copies to the host", "copies from the host"});
   assert(program_.streams.size() <= most_streams);
 }
@@ -91,8 +91,7 @@ TaskId ProgramEmitter::emit_host_copy(TaskKind kind, BufferIndex buffer, std::in
   Task task;
   task.kind = kind;
   task.phase = phase_;
-  task.stream =
-      static_cast<std::uint8_t>(program_.streams.size() - (kind == TaskKind::to_host ? 2 : 1));
+  task.stream = host_copies(kind);
   task.work = tables_.kernel(
       {"copy", KernelClass::memory, DType::u8, Flops(0), buffers_[buffer].buffer.bytes});
   task.name = name;

@@ -176,6 +176,9 @@ class ProgramEmitter {
   [[nodiscard]] BufferIndex open_on_host(const std::string& name, BufferCategory category,
                                          Bytes bytes);
   [[nodiscard]] std::size_t host_stream() const { return program_.streams.size() - 3; }
+  [[nodiscard]] std::uint8_t host_copies(TaskKind kind) const {
+    return static_cast<std::uint8_t>(program_.streams.size() - (kind == TaskKind::to_host ? 2 : 1));
+  }
   void open_way_to_host();
   void open_host_gradients(OpenBucket& bucket, std::int64_t elements);
   void add_on_host(OpenBucket& bucket, BufferIndex reduced, std::int64_t elements);
@@ -191,6 +194,12 @@ class ProgramEmitter {
   TaskId emit_on_host(std::string_view op, Bytes bytes, const std::string& name,
                       const std::vector<BufferIndex>& read,
                       const std::vector<BufferIndex>& written);
+
+  // Parameters there (emit_host_parameters.cpp).
+  [[nodiscard]] BufferIndex bring_part(std::size_t parameter);
+  TaskId emit_host_copy_of(TaskKind kind, Bytes bytes, const std::string& name,
+                           const std::vector<BufferIndex>& read,
+                           const std::vector<BufferIndex>& written);
 
   void open_flat_parameters();
   void run_modules(std::size_t segment, std::size_t item);

@@ -113,17 +113,14 @@ void ProgramEmitter::update_group(const UpdateGroup& group, std::size_t number) 
   set_phase(Phase::optimizer);
   const std::string name = fmt::format("group {}", number);
   const Bytes wide = group.elements * size_of(DType::f32);
-  if (input_.runtime.optimizer_on_host) {
-    HostUpdate update{.name = name + " update",
-                      .elements = group.elements,
-                      .state = group.state,
-                      .gradients = gradients_of(group)};
-    for (const std::size_t p : group.parameters) update.parameters.push_back(flat_[p].stored);
-    update.dtype = buffers_.value(flat_[group.parameters.front()].value).dtype;
-    update_on_host(update);
-    return;
-  }
-  std::vector<BufferIndex> gradients = gradients_of(group);
+  HostUpdate on_host{.name = name + " update",
+                     .elements = group.elements,
+                     .state = group.state,
+                     .gradients = gradients_of(group)};
+  for (const std::size_t p : group.parameters) on_host.parameters.push_back(flat_[p].stored);
+  on_host.dtype = buffers_.value(flat_[group.parameters.front()].value).dtype;
+  if (input_.runtime.optimizer_on_host) return update_on_host(on_host);
+  std::vector<BufferIndex> gradients = on_host.gradients;
   if (input_.gradient_dtype != DType::f32) {
     const BufferIndex cast = open_buffer(name + " gradients", BufferCategory::temporaries, wide);
     buffers_[cast].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
@@ -140,9 +137,16 @@ void ProgramEmitter::update_group(const UpdateGroup& group, std::size_t number) 
     const double flops = input_.step.buffered.at(walk_.parameters[p].first).update_flops;
     update.flops += Flops(static_cast<double>(flat.part) * flops);
     update.bytes += flat.part * size_of(buffers_.value(flat.value).dtype);
-    written.push_back(flat.stored);
+    if (!input_.runtime.parameters_on_host) written.push_back(flat.stored);
   }
-  emit_kernel(update, name + " update", gradients, written);
+  if (!input_.runtime.parameters_on_host) {
+    emit_kernel(update, on_host.name, gradients, written);
+    return;
+  }
+  const Bytes narrow = group.elements * size_of(on_host.dtype);
+  written.push_back(open_staging(name + " parameters", narrow));
+  emit_kernel(update, on_host.name, gradients, written);
+  emit_host_copy_of(TaskKind::to_host, narrow, on_host.name, {written.back()}, on_host.parameters);
 }
 
 }  // namespace shardsim

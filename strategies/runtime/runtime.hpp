@@ -243,11 +243,12 @@ struct Runtime {
   std::int64_t late_head_gradients = 0;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
-  bool optimizer_on_host = false;  // of a flat optimizer: its state and gradients, and its work
-  bool clips = false;              // the norm of all gradients is computed
-  bool counts_tokens = false;      // of all devices; gradients are sums, scaled by their number
-  bool checks_overflow = false;    // one byte of all devices says whether a gradient is not finite
-  bool averages_loss = false;      // over the devices (scalar_sums.hpp)
+  bool optimizer_on_host = false;   // of a flat optimizer: its state and gradients, and its work
+  bool parameters_on_host = false;  // of flat parameters: their parts
+  bool clips = false;               // the norm of all gradients is computed
+  bool counts_tokens = false;       // of all devices; gradients are sums, scaled by their number
+  bool checks_overflow = false;     // one byte of all devices says whether a gradient is not finite
+  bool averages_loss = false;       // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
 

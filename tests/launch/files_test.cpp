@@ -41,6 +41,7 @@ LaunchOptions options_of(const std::string& framework, const std::string& name) 
     if (name.starts_with("autotuning")) {
       options.overrides = {"train_micro_batch_size_per_gpu=1", "bf16.enabled=true"};
     }
+    if (name == "hf_zero3.json") options.overrides = {"train_micro_batch_size_per_gpu=1"};
   }
   if (name.ends_with(".args")) {  // no launch, and some neither batch nor tokens
     options.devices = name == "deepseek_v3_fsdp.args" ? 512 : 8;
@@ -68,7 +69,6 @@ const std::map<std::string, std::string> refused = {
     {"cifar.json", "master weights in fp16"},
     {"hf_fp16_zero1.json", "is filled in by the program"},
     {"hf_zero2.json", "is filled in by the program"},
-    {"hf_zero3.json", "on the host or on NVMe"},
     {"megatron_zero3.json", "did you mean"},                    // "persitence"
     {"llama4_17bx128e.toml", "as many microbatches as ranks"},  // "still under development"
     {"zero3_leaf_qwen3_5.json", "gathered whole"},

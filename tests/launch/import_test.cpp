@@ -172,6 +172,18 @@ TEST_CASE("deepspeed: an optimizer on the host, by its device or the older key")
                     Catch::Contains("a part of the optimizer on the host is not simulated"));
 }
 
+TEST_CASE("deepspeed: parameters on the host, of ZeRO 3") {
+  const auto made = [](const std::string& zero) {
+    return deepspeed(R"({"train_batch_size": 8, "zero_optimization": {)" + zero + "}}");
+  };
+  const Json wanted = {{"parameters", "cpu"}};
+  const Json by_device = made(R"("stage": 3, "offload_param": {"device": "cpu"})");
+  CHECK(by_device["strategy"]["offload"] == wanted);
+  CHECK(made(R"("stage": 3, "cpu_offload_param": true)")["strategy"] == by_device["strategy"]);
+  CHECK_FALSE(made(R"("stage": 2, "offload_param": {"device": "cpu"})")["strategy"].contains(
+      "offload"));  // valid only with stage 3
+}
+
 TEST_CASE("DeepSpeed's JSON") {
   const Json made = deepspeed(R"({"train_micro_batch_size_per_gpu": 2,
       "gradient_accumulation_steps": 4, "bf16": {"enabled": true},

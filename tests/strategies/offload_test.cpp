@@ -118,4 +118,33 @@ TEST_CASE("an optimizer on the host takes gradients in parts and gives parameter
   CHECK(on_host == (2 + 4 + 12) * part);
 }
 
+// Each gather's payload is of 8 parts, of which the device brings its own from the host. There: 2
+// bytes of each parameter, beside what the optimizer keeps.
+TEST_CASE("parameters on the host come in parts before each gather") {
+  constexpr std::int64_t part = 8'030'261'248 / 8;
+  for (const bool both : {false, true}) {
+    const std::string offload =
+        both ? R"({"parameters": "cpu", "optimizer": "cpu"})" : R"({"parameters": "cpu"})";
+    const Plan plan =
+        plan_of(R"({"name": "deepspeed", "zero_stage": 3, "offload": )" + offload + "}");
+    const Program& program = plan.programs.front();
+    std::map<TaskKind, std::int64_t> copied;
+    std::int64_t gathered = 0;
+    for (const Task& task : program.tasks) {
+      const auto work = static_cast<std::size_t>(task.work);
+      if (is_host_copy(task.kind)) copied[task.kind] += plan.kernels[work].bytes.count();
+      if (task.kind != TaskKind::collective) continue;
+      const Collective& collective = plan.collectives[work];
+      if (collective.kind == CollectiveKind::all_gather) gathered += collective.payload.count();
+    }
+    CHECK(copied[TaskKind::from_host] == gathered / 8);
+    CHECK(copied[TaskKind::to_host] == 2 * part);  // gradients, or parameters
+    std::int64_t on_host = 0;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.on_host) on_host += buffer.bytes.count();
+    }
+    CHECK(on_host == (both ? 2 + 2 + 4 + 12 : 2) * part);
+  }
+}
+
 }  // namespace shardsim::offload_test
