@@ -58,10 +58,22 @@ void check_tokens(const Workload& workload, std::int64_t parts, const Place& str
   }
 }
 
+// A parameter that two stages need is one in each.
+void check_untied(const Workload& workload, const Place& strategy, std::string_view framework) {
+  for (const Tensor& tensor : workload.tensors) {
+    if (tensor.copy_of == no_tensor) continue;
+    throw InputError({strategy.file, "/workload/model"},
+                     fmt::format("{} does not tie parameters ({}) over the stages of a pipeline; "
+                                 "\"tie_word_embeddings\": false in the model unties them",
+                                 framework, workload.tensors[at(tensor.copy_of)].name));
+  }
+}
+
 }  // namespace
 
 void check_as_torchtitan(const Workload& workload, const Mesh& mesh, const Layout& layout,
                          const Place& strategy) {
+  check_untied(workload, strategy, "torchtitan");
   check_heads(workload, mesh, layout, strategy, "torchtitan",
               [](const Heads& heads, std::int64_t devices) {
                 return heads.of_queries % devices == 0 && heads.of_keys % devices == 0;

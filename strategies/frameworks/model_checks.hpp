@@ -11,7 +11,7 @@ namespace shardsim {
 
 // torchtitan 0.3, models/common/decoder.py and trainer.py: tensor parallelism divides heads, also
 // those of keys; tokens divide into parts for it, under sequence parallelism, times two for each
-// device of the context.
+// device of the context; weights are not tied over the stages of a pipeline.
 void check_as_torchtitan(const Workload& workload, const Mesh& mesh, const Layout& layout,
                          const Place& strategy);
 
