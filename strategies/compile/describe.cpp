@@ -229,8 +229,12 @@ void tell_of_attention(const Workload& workload, const SpmdStep& step, const Mes
 
 // Who issues them, and of the optimizer's, which no block lists, who launches them. Engines that
 // serve issue theirs from C++ or as graphs: of steps without gradients nothing is said.
+bool names_kernels(const Compilation& c) {
+  return !c.strategy.kernels.is_null() && has_gradients(c.step);
+}
+
 void describe_kernels(Compilation& c) {
-  if (c.strategy.kernels.is_null() || !has_gradients(c.step)) return;
+  if (!names_kernels(c)) return;
   const Json& kernels = *c.strategy.kernels;
   Plan& plan = c.compiled.plan;
   plan.issued_by = issuer(kernels);
@@ -300,8 +304,10 @@ void describe(Compilation& c) {
                   plan.padding);
     }
   }
-  plan.notes.emplace_back(
-      "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
+  if (!names_kernels(c)) {
+    plan.notes.emplace_back(
+        "every op writes its result to memory of its own, as eager PyTorch does; no fusion");
+  }
   plan.notes.insert(plan.notes.end(), workload.notes.begin(), workload.notes.end());
   describe_experts(c);
   note_padded_inputs(plan, workload, plan.notes);
