@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workloads/layers/attention_kernel.hpp"
 #include "workloads/layers/mlp.hpp"
 
@@ -53,6 +55,8 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
   p.q.shape.back() = q_width;
   p.k.shape.back() = kv_width;
   p.v.shape.back() = kv_width;
+  if (!a.q_added.empty()) p.q = e.add(p.q, e.parameter(a.q_added, {q_width}));
+  if (!a.v_added.empty()) p.v = e.add(p.v, e.parameter(a.v_added, {kv_width}));
   if (a.kv_by_index) {
     for (Value* x : {&p.k, &p.v}) *x = e.index(*x, e.constant(DType::i64, {1}), x->shape);
   }
@@ -107,6 +111,10 @@ Value score_mask(Eager& e, const Attention& a, std::int64_t keys, Context& conte
     return relative_bias(e, a, {1, a.heads, s, keys}, context);
   }
   if (a.mask == ScoreMask::none) return {};
+  if (a.mask == ScoreMask::blanks_each_layer) {
+    e.save(e.constant(DType::boolean, {context.batch, 1, s, s}));
+    return {};
+  }
   if (a.mask == ScoreMask::blanks) {
     Value& blanks = context.shared["blanks"];
     if (!blanks.exists()) blanks = e.constant(DType::boolean, {context.batch, 1, s, s});
@@ -126,21 +134,26 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
   const Value& rows = context.shared.at("relative rows");
   const std::int64_t batch = q.shape[0];
   const std::int64_t tokens = q.shape[1];
-  const std::int64_t places = rows.shape[0];
+  const std::int64_t places = std::min(rows.shape[0], context.most_distances);
   const std::int64_t width = a.heads * a.head_dim;
   const Shape picked{batch, a.heads, tokens, tokens};
   const Value dropped = e.dropout(rows, context.dropout);
-  const auto score = [&](const std::string& name, const Value& contents) {
-    const Value of_places = e.copy(run_linear(e, name, dropped, width, /*bias=*/true),
-                                   {batch, a.heads, places, a.head_dim});
-    const Value all =
-        e.bmm(contents, of_places, tokens, a.head_dim, places, {batch, a.heads, tokens, places});
+  const Value near = Eager::view(dropped, {places, dropped.last()});
+  const auto score = [&](const std::string& name, const Value& contents, bool bias) {
+    const Value of_places =
+        e.copy(run_linear(e, name, near, width, bias), {batch, a.heads, places, a.head_dim});
+    const bool lies_apart = a.form == QkvForm::fused && batch > 1;  // matmul copies it
+    const Value all = e.bmm(lies_apart ? e.copy(contents) : contents, of_places, tokens, a.head_dim,
+                            places, {batch, a.heads, tokens, places});
+    e.save(all);  // torch.gather keeps what it picks from
     return e.scaled(e.index(all, e.constant(DType::i64, {tokens, tokens}), picked));
   };
   Value sum;
-  if (a.places->of_queries) sum = score(a.places->shared ? a.k : a.places->key, q);
+  if (a.places->of_queries) {
+    sum = score(a.places->shared ? a.k : a.places->key, q, a.places->key_bias);
+  }
   if (a.places->of_keys) {
-    const Value other = score(a.places->shared ? a.q : a.places->query, k);
+    const Value other = score(a.places->shared ? a.q : a.places->query, k, /*bias=*/true);
     sum = sum.exists() ? e.add(sum, other) : other;
   }
   return sum;

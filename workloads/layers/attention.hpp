@@ -41,10 +41,11 @@ struct Rotary {
 // What the module itself adds to the scores, which takes flash's place.
 enum class ScoreMask : std::uint8_t {
   none,
-  each_layer,  // a causal mask, made in every layer: [b, 1, s, s]
-  alibi,       // with distances, made once: [b, heads, s, s]
-  blanks,      // booleans of what scores are blanked, made once and kept: [b, 1, s, s] (MPT)
-  relative,    // a learned bias of distances, of the stack's first layer (T5); copied in each
+  each_layer,         // a causal mask, made in every layer: [b, 1, s, s]
+  alibi,              // with distances, made once: [b, heads, s, s]
+  blanks,             // booleans of what scores are blanked, made once and kept: [b, 1, s, s] (MPT)
+  blanks_each_layer,  // the same, made in every layer (DeBERTa 1)
+  relative,  // a learned bias of distances, of the stack's first layer (T5); copied in each
 };
 
 // Scores of contents with places and of places with contents, beside those of contents (DeBERTa,
@@ -54,6 +55,7 @@ struct PlaceScores {
   bool of_queries = false;  // queries with places
   bool of_keys = false;
   bool shared = false;
+  bool key_bias = true;
   std::string key = "pos_key_proj", query = "pos_query_proj";
 
   bool operator==(const PlaceScores&) const = default;
@@ -70,8 +72,9 @@ struct Attention {
   std::int64_t out_width = 0;  // of the result, where it is not the input's
   Adapters adapters{};         // of separate q, k, v
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
-  bool bias_apart = false;  // added after the products, not in them
-  Norm q_norm{}, k_norm{};  // per head, unless `norm_whole`
+  bool bias_apart = false;           // added after the products, not in them
+  std::string q_added{}, v_added{};  // parameters added to parts of a fused result (DeBERTa 1)
+  Norm q_norm{}, k_norm{};           // per head, unless `norm_whole`
   bool norm_whole = false;
   bool norm_by_head = false;  // each head has a norm of its own: NAME.norms.3
   bool norm_after_rotary = false;

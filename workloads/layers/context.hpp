@@ -13,9 +13,10 @@ namespace shardsim::models {
 struct Context {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;
-  Value encoder{};     // hidden states that cross attention reads
-  Value embedded{};    // what entered the stack
-  double dropout = 0;  // of the stack's rows of distances
+  Value encoder{};                  // hidden states that cross attention reads
+  Value embedded{};                 // what entered the stack
+  double dropout = 0;               // of the stack's rows of distances
+  std::int64_t most_distances = 0;  // of these, how many a layer reads at most
   // Computed once, by whom they are first asked for: cos and sin, by the name of their table.
   std::map<std::string, std::pair<Value, Value>> rotary;
   std::map<std::string, Value> shared;  // position biases and the like, by name

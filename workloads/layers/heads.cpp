@@ -97,7 +97,14 @@ void classification(Eager& e, const Head& head, Value x) {
     e.save(e.constant(DType::i64, {logits.shape[0]}));
     logits = e.index(logits, e.constant(DType::i64, {logits.shape[0]}), one);
   }
-  cross_entropy(e, logits);
+  if (head.rows == HeadRows::span) {
+    for (int end = 0; end < 2; ++end) {
+      e.save(e.constant(DType::i64, {logits.shape[0]}));  // its place, no farther than the rows
+      cross_entropy(e, e.copy(logits, {logits.shape[0], logits.shape[1]}));
+    }
+    return;
+  }
+  cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
 }
 
 // Runs, and keeps what it would need, but nothing is taken back: the loss is of the states.

@@ -40,6 +40,7 @@ enum class HeadRows : std::uint8_t {
   first,   // a row of each example, the first
   each,    // all of them, each with a label
   picked,  // logits of all, of which one of each example has a label
+  span,    // two logits of each: which token is the first of an answer, which the last
 };
 
 struct Head {
@@ -60,7 +61,7 @@ struct Head {
   Norm transform_norm{};
   std::string tied_bias{};   // masked: the full name of the bias that is the decoder's, too
   std::string apart_bias{};  // masked: the full name of one that is added behind the decoder (ESM)
-  bool fp32_loss = false;    // masked: of logits cast to fp32
+  bool fp32_loss = false;    // masked, classification: of logits cast to fp32
   bool beside_mean = false;  // classification: of the first row and the others' mean, side by side
   HeadRows rows = HeadRows::first;
   double input_dropout = 0;                // classification: of what the transform reads

@@ -54,6 +54,15 @@ Value layer_wide(Eager& e, const Value& x, const Shape& shape) {
   return e.cast(e.multiply(weight, normed), x.dtype);
 }
 
+// DeBERTa's, the same with a quotient; its parameters are not cast.
+Value layer_cast(Eager& e, const Value& x, const Shape& shape) {
+  const Value x32 = e.cast(x, DType::f32);
+  const Value variance = e.reduce_last(e.apply(e.scaled(x32), Keeps::input));
+  const Value normed = e.divide(e.scaled(x32), e.apply(variance, Keeps::result));
+  const Value result = e.multiply(e.parameter("weight", shape), e.cast(normed, x.dtype));
+  return e.add(result, e.parameter("bias", shape));
+}
+
 }  // namespace
 
 std::string_view name_of(NormKind kind) {
@@ -72,6 +81,7 @@ std::string_view name_of(NormKind kind) {
       return "RMS norm without parameters";
     case NormKind::layer:
     case NormKind::layer_wide:
+    case NormKind::layer_cast:
       return "layer norm";
     case NormKind::layer_plain:
     case NormKind::layer_fixed:
@@ -94,6 +104,8 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       return layer(e, norm, x, shape);
     case NormKind::layer_wide:
       return layer_wide(e, x, shape);
+    case NormKind::layer_cast:
+      return layer_cast(e, x, shape);
     case NormKind::rms_fused:
       e.parameter("weight", shape);
       return fused(e, x, 1, /*learns=*/true);

@@ -11,6 +11,7 @@
 //   rms_plain   no parameters, else as rms              4Th + 4T
 //   layer       torch's layer_norm                      2Th (x) + 8T
 //   layer_wide  mean and variance by hand               4Th + 4Th + 4T + 4Th + 4h    Cohere
+//   layer_cast  layer_wide, cast before the weight      4Th + 4Th + 4T + 2Th         DeBERTa 1
 //   layer_plain no parameters, in fp32                  4Th + 8T                     OLMo
 //   layer_fixed layer without parameters                2Th + 8T
 //   layer_offset layer with 1 + weight                  2Th + 8T + 2h                Nemotron
@@ -35,6 +36,7 @@ enum class NormKind : std::uint8_t {
   rms_plain,
   layer,
   layer_wide,
+  layer_cast,
   layer_plain,
   layer_fixed,
   layer_offset

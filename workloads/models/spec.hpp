@@ -72,6 +72,7 @@ struct DistanceTable {
   std::int64_t heads = 0;  // 0: rows, as wide as the stack
   Norm norm{};             // of the rows
   double dropout = 0;      // of them, in each layer
+  bool near_only = false;  // layers read those of distances that the sequence has (DeBERTa 1)
 
   bool operator==(const DistanceTable&) const = default;
 };

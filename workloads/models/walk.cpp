@@ -89,6 +89,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
       rows = e.embedding_table("weight", shape);
     }
     context.dropout = table.dropout;
+    context.most_distances = table.near_only ? 2 * context.sequence : table.buckets;
     if (table.heads > 0) {
       context.shared["relative bias"] =
           e.embedding(e.constant(DType::i64, {context.sequence, context.sequence}), rows);

@@ -1,80 +1,21 @@
 // Classes that have another's layers and differ in what reads them: the layers alone, and
-// classifiers of a sequence or of each token.
+// classifiers of decoders (those of encoders: classifiers.cpp).
 //
 //   LlamaModel                       LlamaForCausalLM without its head; names without "model."
 //   LlamaForSequenceClassification   "score", [classes, hidden], of one token's states
-//   BertForSequenceClassification    BertForMaskedLM's layers, the pooler and a classifier
+//   LlamaForTokenClassification      the same with a bias, of every token's
 //
-// Names as in transformers 5.23 (modeling_layers.py, GenericForSequenceClassification; the classes
-// themselves for encoders).
+// Names as in transformers 5.23 (modeling_layers.py, GenericForSequenceClassification).
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 
+#include "workloads/models/families/classifiers.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
 namespace {
-
-// Of an encoder: which masked model it is beside, and its head.
-struct Classifier {
-  std::string_view architecture;
-  std::string_view masked;
-  std::string_view model_type;
-  HeadRows rows = HeadRows::first;
-  std::string_view transform;  // empty: none
-  std::string_view name;
-  std::string_view activation;
-  std::string_view dropout_keys;
-  double dropout = 0;
-  bool drops_first = false;  // before the transform, too
-};
-
-constexpr std::string_view usual = "classifier_dropout|hidden_dropout_prob";
-constexpr std::string_view pre = "classifier.dense", last = "classifier.out_proj";
-constexpr double tenth = 0.1;
-
-const std::vector<Classifier>& classifiers() {
-  constexpr HeadRows first = HeadRows::first, each = HeadRows::each;
-  static const std::vector<Classifier> all = {
-      {"BertForSequenceClassification", "BertForMaskedLM", "bert", first, "bert.pooler.dense",
-       "classifier", "tanh", usual, tenth},
-      {"RobertaForSequenceClassification", "RobertaForMaskedLM", "roberta", first, pre, last,
-       "tanh", usual, tenth, true},
-      {"XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM", "xlm-roberta", first, pre,
-       last, "tanh", usual, tenth, true},
-      {"CamembertForSequenceClassification", "CamembertForMaskedLM", "camembert", first, pre, last,
-       "tanh", usual, tenth, true},
-      {"ElectraForSequenceClassification", "ElectraForMaskedLM", "electra", first, pre, last,
-       "gelu", usual, tenth, true},
-      {"MPNetForSequenceClassification", "MPNetForMaskedLM", "mpnet", first, pre, last, "tanh",
-       "hidden_dropout_prob", tenth, true},
-      {"DistilBertForSequenceClassification", "DistilBertForMaskedLM", "distilbert", first,
-       "pre_classifier", "classifier", "relu", "seq_classif_dropout", 0.2},
-      {"DebertaV2ForSequenceClassification", "DebertaV2ForMaskedLM", "deberta-v2", first,
-       "pooler.dense", "classifier", "gelu", "cls_dropout|hidden_dropout_prob", tenth},
-      {"AlbertForSequenceClassification", "AlbertForMaskedLM", "albert", first, "albert.pooler",
-       "classifier", "tanh", "classifier_dropout_prob", tenth},
-      {"ModernBertForSequenceClassification", "ModernBertForMaskedLM", "modernbert", first,
-       "head.dense", "classifier", "gelu", "classifier_dropout", 0},
-      {"BertForTokenClassification", "BertForMaskedLM", "bert", each, "", "classifier", "", usual,
-       tenth},
-      {"RobertaForTokenClassification", "RobertaForMaskedLM", "roberta", each, "", "classifier", "",
-       usual, tenth},
-      {"XLMRobertaForTokenClassification", "XLMRobertaForMaskedLM", "xlm-roberta", each, "",
-       "classifier", "", usual, tenth},
-      {"CamembertForTokenClassification", "CamembertForMaskedLM", "camembert", each, "",
-       "classifier", "", usual, tenth},
-      {"ElectraForTokenClassification", "ElectraForMaskedLM", "electra", each, "", "classifier", "",
-       usual, tenth},
-      {"DebertaV2ForTokenClassification", "DebertaV2ForMaskedLM", "deberta-v2", each, "",
-       "classifier", "", "hidden_dropout_prob", tenth},
-      {"DistilBertForTokenClassification", "DistilBertForMaskedLM", "distilbert", each, "",
-       "classifier", "", "dropout", tenth},
-  };
-  return all;
-}
 
 // Decoders whose class for sequences transformers has, by the first words of its name.
 constexpr std::array scored_decoders =
@@ -96,6 +37,52 @@ constexpr std::array scored_decoders =
                                      "Qwen3Next",    "SeedOss",     "SmolLM3",
                                      "StableLm",     "Starcoder2",  "Zamba2"});
 
+// Those with a class for each token; `name` of its module, and the module's dropout.
+struct TokenDecoder {
+  std::string_view stem;
+  std::string_view name = "score";
+  std::string_view dropout_keys = "classifier_dropout|hidden_dropout";
+};
+
+constexpr std::array token_decoders =
+    std::to_array<TokenDecoder>({{"AXK1"},
+                                 {"Apertus"},
+                                 {"Arcee"},
+                                 {"DeepseekV3"},
+                                 {"Exaone4"},
+                                 {"Gemma"},
+                                 {"Gemma2"},
+                                 {"Glm"},
+                                 {"Glm4"},
+                                 {"GptOss"},
+                                 {"Helium"},
+                                 {"Llama"},
+                                 {"Ministral"},
+                                 {"Ministral3"},
+                                 {"Mistral"},
+                                 {"Mixtral"},
+                                 {"Nemotron"},
+                                 {"Persimmon"},
+                                 {"Phi"},
+                                 {"Phi3"},
+                                 {"Qwen2"},
+                                 {"Qwen2Moe"},
+                                 {"Qwen3"},
+                                 {"Qwen3Moe"},
+                                 {"Qwen3Next"},
+                                 {"SeedOss"},
+                                 {"SmolLM3"},
+                                 {"StableLm"},
+                                 {"Starcoder2"},
+                                 {"BioGpt", "classifier"},
+                                 {"Bloom", "classifier"},
+                                 {"Falcon", "classifier"},
+                                 {"GPT2", "classifier"},
+                                 {"GPTBigCode", "classifier"},
+                                 {"GPTNeo", "classifier", "classifier_dropout"},
+                                 {"GPTNeoX", "classifier", "classifier_dropout"},
+                                 {"Mpt", "classifier"}});
+
 // Encoders alone, with a pooler or without.
 struct Encoder {
   std::string_view stem;
@@ -103,6 +90,7 @@ struct Encoder {
 };
 
 constexpr std::array encoders = std::to_array<Encoder>({{"Camembert"},
+                                                        {"Data2VecText"},
                                                         {"Ernie"},
                                                         {"MegatronBert"},
                                                         {"RobertaPreLayerNorm"},
@@ -120,32 +108,6 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;
-}
-
-ModelSpec classifier(const Config& c, const Family& masked, const Classifier& kind) {
-  ModelSpec spec = masked.read(c);
-  const std::string dropout(kind.dropout_keys);
-  const std::size_t bar = dropout.find('|');
-  const double rate = c.given(dropout.substr(0, bar)) || bar == std::string::npos
-                          ? c.rate(dropout.substr(0, bar), kind.dropout)
-                          : c.rate(dropout.substr(bar + 1), kind.dropout);
-  if (c.text("classifier_pooling", "cls") != "cls") {
-    c.fail("classifier_pooling", "only \"cls\" is supported");
-  }
-  Head own;
-  if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
-  spec.head = {.kind = HeadKind::classification,
-               .name = std::string(kind.name),
-               .vocab = labels_of(c),
-               .bias = true,
-               .transform = std::string(kind.transform),
-               .transform_bias = own.transform_bias,
-               .activation = std::string(kind.activation),
-               .transform_norm = own.transform_norm,
-               .rows = kind.rows,
-               .input_dropout = kind.drops_first ? rate : 0,
-               .dropout = rate};
-  return spec;
 }
 
 void drop_prefix(std::string& name, const std::string& prefix) {
@@ -198,19 +160,27 @@ ModelSpec scored(const Config& c, ModelSpec spec) {
   return spec;
 }
 
+// Logits of all tokens, each with a label.
+ModelSpec tagged(const Config& c, ModelSpec spec, const TokenDecoder& decoder) {
+  constexpr double tenth = 0.1;
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::string(decoder.name),
+               .vocab = labels_of(c),
+               .bias = c.flag("token_classification_bias", true),
+               .fp32_loss = decoder.name == "score",
+               .rows = HeadRows::each,
+               .dropout = first_rate(c, decoder.dropout_keys, tenth)};
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> derived_families(const std::vector<Family>& known) {
-  std::vector<Family> derived;
+  std::vector<Family> derived = classifier_families(known);
   const auto find = [&](std::string_view architecture) {
     return std::find_if(known.begin(), known.end(),
                         [&](const Family& f) { return f.architecture == architecture; });
   };
-  for (const Classifier& kind : classifiers()) {
-    const Family masked = *find(kind.masked);
-    derived.push_back({std::string(kind.architecture), std::string(kind.model_type),
-                       [&kind, masked](const Config& c) { return classifier(c, masked, kind); }});
-  }
   for (const std::string stem : {"T5", "MT5", "UMT5"}) {
     const Family both = *find(stem + "ForConditionalGeneration");
     derived.push_back({stem + "EncoderModel", both.model_type,
@@ -237,6 +207,13 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
     if (is_there(*stem + "Model")) continue;  // LlamaForCausalLM is of two families
     derived.push_back({*stem + "Model", family.model_type,
                        [read = family.read](const Config& c) { return alone(read(c)); }});
+    for (const TokenDecoder& decoder : token_decoders) {
+      if (decoder.stem != *stem) continue;
+      derived.push_back({*stem + "ForTokenClassification", family.model_type,
+                         [read = family.read, &decoder](const Config& c) {
+                           return tagged(c, read(c), decoder);
+                         }});
+    }
     const bool has_scores =
         std::find(scored_decoders.begin(), scored_decoders.end(), *stem) != scored_decoders.end();
     if (!has_scores) continue;

@@ -152,6 +152,7 @@ ModelSpec xlm_roberta_xl_masked(const Config& c) {
 ModelSpec megatron_bert_masked(const Config& c) {
   ModelSpec spec = bert_like(c, "bert.", /*roberta=*/false);
   norm_before(spec, "attention.ln", "ln", "bert.encoder.ln");
+  std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body).plain_only = true;
   std::get<TokenEmbedding>(spec.stacks[0].input).norm = {};
   return with_bert_head(std::move(spec), c);
 }

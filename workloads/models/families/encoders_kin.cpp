@@ -181,6 +181,7 @@ ModelSpec esm_like(const Config& c, const std::string& prefix) {
   auto& input = std::get<TokenEmbedding>(stack.input);
   input.types.clear();
   input.norm = {};
+  input.dropout = 0;
   if (c.flag("emb_layer_norm_before", false)) {
     input.norm = layer_norm(prefix + "embeddings.layer_norm");
   }
@@ -194,6 +195,7 @@ ModelSpec esm_like(const Config& c, const std::string& prefix) {
   for (Branch& branch : layer.branches) branch.joined = {};
   layer.branches[0].before = layer_norm("attention.LayerNorm");
   layer.branches[1].before = layer_norm("LayerNorm");
+  std::get<Mlp>(layer.branches[1].body).activation = "gelu_python";
   stack.norm = layer_norm(prefix + "encoder.emb_layer_norm_after");
   const auto scores = static_cast<std::int64_t>(stack.order.size()) * attention.heads;
   spec.apart = {{prefix + "contact_head.regression.weight", {1, scores}},
@@ -206,6 +208,7 @@ ModelSpec esm_masked(const Config& c) {
   ModelSpec spec = with_masked_head(esm_like(c, "esm."), c, "lm_head.decoder", "", "lm_head.dense",
                                     "lm_head.layer_norm");
   spec.head.bias = false;
+  spec.head.activation = "gelu_python";
   spec.head.apart_bias = "lm_head.bias";
   return spec;
 }
@@ -224,6 +227,7 @@ ModelSpec roformer_like(const Config& c, const std::string& prefix) {
   if (c.flag("rotary_value", false)) c.fail("rotary_value", "only false is supported");
   Attention& attention = std::get<Attention>(stack.kinds[0].branches[0].body);
   attention.rotary.dims = attention.head_dim;
+  attention.rotary.each_layer = true;
   attention.plain_only = true;
   spec.apart = {{.name = prefix + "encoder.embed_positions.weight",
                  .shape = {c.size("max_position_embeddings", 1536), attention.head_dim},
@@ -294,6 +298,46 @@ ModelSpec deberta_v2_like(const Config& c, const std::string& prefix) {
   return spec;
 }
 
+// Projections of contents in one matrix without a bias, vectors added to queries and values.
+ModelSpec deberta_like(const Config& c, const std::string& prefix) {
+  for (const char* key :
+       {"norm_rel_ebd", "position_buckets", "share_att_key", "conv_kernel_size"}) {
+    if (c.given(key)) c.pass_over({key});  // of the second version
+  }
+  if (c.flag("talking_head", false)) c.fail("talking_head", "only false is supported");
+  ModelSpec spec = deberta_v2_like(c, prefix);
+  Stack& stack = spec.stacks[0];
+  Attention& attention = std::get<Attention>(stack.kinds[0].branches[0].body);
+  attention.form = QkvForm::fused;
+  attention.qkv = "self.in_proj";
+  set_biases(attention, false, true);
+  attention.q_added = "self.q_bias";
+  attention.v_added = "self.v_bias";
+  attention.mask = ScoreMask::blanks_each_layer;
+  for (Branch& branch : stack.kinds[0].branches) branch.joined.kind = NormKind::layer_cast;
+  std::get<TokenEmbedding>(stack.input).norm.kind = NormKind::layer_cast;
+  if (attention.places) {
+    attention.places->key_bias = false;
+    attention.places->shared = false;
+    attention.places->key = "self.pos_proj";
+    attention.places->query = "self.pos_q_proj";
+  }
+  if (stack.distances) {
+    const std::int64_t farthest = c.integer("max_relative_positions", -1);
+    stack.distances->buckets =
+        2 * (farthest > 0 ? farthest : c.size("max_position_embeddings", 512));
+    stack.distances->norm = {};
+    stack.distances->near_only = true;
+  }
+  return spec;
+}
+
+ModelSpec deberta(const Config& c) { return deberta_like(c, ""); }
+ModelSpec deberta_masked(const Config& c) {
+  if (!c.flag("legacy", true)) c.fail("legacy", "only true is supported");
+  return with_bert_head(deberta_like(c, "deberta."), c);
+}
+
 ModelSpec deberta_v2(const Config& c) { return deberta_v2_like(c, ""); }
 ModelSpec deberta_v2_masked(const Config& c) {
   if (!c.flag("legacy", true)) c.fail("legacy", "only true is supported");
@@ -307,6 +351,7 @@ ModelSpec rembert_like(const Config& c, const std::string& prefix) {
   input.width = c.size("input_embedding_size", 256);
   input.project = prefix + "encoder.embedding_hidden_mapping_in";
   input.project_last = true;
+  std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body).plain_only = true;
   c.pass_over({"classifier_dropout_prob", "output_embedding_size"});
   return spec;
 }
@@ -338,6 +383,8 @@ std::vector<Family> encoder_kin_families() {
           {"EsmModel", "esm", esm},
           {"DebertaV2ForMaskedLM", "deberta-v2", deberta_v2_masked},
           {"DebertaV2Model", "deberta-v2", deberta_v2},
+          {"DebertaForMaskedLM", "deberta", deberta_masked},
+          {"DebertaModel", "deberta", deberta},
           {"RoFormerForMaskedLM", "roformer", roformer_masked},
           {"RoFormerModel", "roformer", roformer},
           {"RemBertForMaskedLM", "rembert", rembert_masked},

@@ -167,6 +167,14 @@ Projected fused_by_kind(GraphContext& c, const Attention& a, const std::string& 
   return {parts[0], parts[1], parts[2], no_tensor, {heads, head_dim}, {heads}, {heads}, head_dim};
 }
 
+// A parameter of the module, added to x.
+TensorId added(GraphContext& c, const std::string& at, const std::string& name, TensorId x,
+               const Dim& dim) {
+  if (name.empty()) return x;
+  const std::string full = GraphContext::inside(at, name);
+  return c.g.elementwise(Function::add, full + ".added", {x, c.g.parameter(full, {dim})});
+}
+
 // Head of keys by head of keys: its queries, its key, its value, as Megatron's, Falcon's and
 // GPT-NeoX's rows lie. Phi-3's lie in another order, of as many rows: tensor parallelism of them
 // needs this one (as Megatron's and vLLM's loaders make).
@@ -188,8 +196,15 @@ Projected fused_by_group(GraphContext& c, const Attention& a, const std::string&
                   {at + ".key", key},
                   {at + ".value", key}},
                  {all_rows, n.group});
-  return {parts[0],           parts[1],  parts[2], no_tensor, {n.heads, n.group, n.dim},
-          {n.heads, n.group}, {n.heads}, n.dim};
+  const Dim query{n.heads, n.group, n.dim};
+  return {added(c, at, a.q_added, parts[0], query),
+          parts[1],
+          added(c, at, a.v_added, parts[2], {n.heads, n.dim}),
+          no_tensor,
+          query,
+          {n.heads, n.group},
+          {n.heads},
+          n.dim};
 }
 
 // Of each head, of all heads together, or of each with a weight of its own.
@@ -261,7 +276,7 @@ TensorId place_scores(GraphContext& c, const Attention& a, const std::string& at
   const TensorId numbers =
       c.g.constant(at + ".distances", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
   const std::vector<LabelId>& heads = p.q_heads;
-  const auto score = [&](const std::string& name, TensorId contents, bool are_keys) {
+  const auto score = [&](const std::string& name, TensorId contents, bool are_keys, bool bias) {
     const std::string full = GraphContext::inside(at, name);
     Dim out(heads.begin(), heads.end());
     out.push_back(p.head_dim);
@@ -274,7 +289,7 @@ TensorId place_scores(GraphContext& c, const Attention& a, const std::string& at
     }
     for (const LabelId label : out) to.push_back({label});
     scores.push_back({distances});
-    const TensorId of_places = c.linear({full, out, {c.hidden}, /*bias=*/true}, rows, to);
+    const TensorId of_places = c.linear({full, out, {c.hidden}, bias}, rows, to);
     TensorId all = c.g.linear(full + ".scores", contents, of_places, scores);
     if (are_keys) {
       scores[1] = {c.key_sequence};
@@ -285,9 +300,12 @@ TensorId place_scores(GraphContext& c, const Attention& a, const std::string& at
     return c.g.embedding(full + ".picked", numbers, all, picked);
   };
   TensorId sum = no_tensor;
-  if (places.of_queries) sum = score(places.shared ? a.k : places.key, p.q, /*are_keys=*/false);
+  if (places.of_queries) {
+    sum = score(places.shared ? a.k : places.key, p.q, /*are_keys=*/false, places.key_bias);
+  }
   if (!places.of_keys) return sum;
-  const TensorId other = score(places.shared ? a.q : places.query, p.k, /*are_keys=*/true);
+  const TensorId other =
+      score(places.shared ? a.q : places.query, p.k, /*are_keys=*/true, /*bias=*/true);
   return sum == no_tensor ? other
                           : c.g.elementwise(Function::add, at + ".place_scores", {sum, other});
 }

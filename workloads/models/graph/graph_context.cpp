@@ -196,6 +196,7 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
       has_bias = norm.bias;
       [[fallthrough]];
     case NormKind::layer_wide:
+    case NormKind::layer_cast:
       function = Function::layer_norm;
       break;
     case NormKind::layer_plain:

@@ -84,6 +84,18 @@ TensorId classified(GraphContext& c, const Head& head, TensorId x) {
                          {width, c.hidden});
 }
 
+// Tokens are the classes, of which one starts an answer and one ends it.
+TensorId span_loss(GraphContext& c, const Head& head, TensorId logits, LabelId ends) {
+  const Dims rows{{c.batch}, {c.sequence}};
+  const std::string start = head.name + ".start";
+  const std::string end = head.name + ".end";
+  const std::vector<TensorId> both =
+      c.g.slices(head.name + ".ends", logits, {{start, rows}, {end, rows}}, {ends});
+  const TensorId last = c.g.input("end_positions", c.options.index_dtype, {{c.batch}});
+  c.g.further_loss(c.g.cross_entropy(both[1], last, c.sequence, "loss_of_ends"));
+  return c.cross_entropy(both[0], c.sequence, /*fp32=*/false);
+}
+
 TensorId classification(GraphContext& c, const Head& head, TensorId x) {
   const LabelId classes = c.label("classes", head.vocab);
   x = classified(c, head, x);
@@ -102,7 +114,8 @@ TensorId classification(GraphContext& c, const Head& head, TensorId x) {
     const std::string picked = head.name + ".picked";
     logits = c.g.slices(picked, logits, {{picked, {{c.batch}, {classes}}}}, {c.sequence}).front();
   }
-  return c.cross_entropy(logits, classes, /*fp32=*/false);
+  if (head.rows == HeadRows::span) return span_loss(c, head, logits, classes);
+  return c.cross_entropy(logits, classes, head.fp32_loss);
 }
 
 TensorId mean_of_states(GraphContext& c, TensorId x) {

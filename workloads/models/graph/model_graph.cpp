@@ -216,6 +216,13 @@ class ModelGraph {
     TensorId rows = c_.g.parameter(table.name + ".weight", {{c_.distances}, {c_.hidden}});
     rows = table.norm.exists() ? c_.norm(table.norm, table.norm.name, rows, {c_.hidden})
                                : c_.g.elementwise(Function::scale, table.name + ".rows", {rows});
+    const std::int64_t near = 2 * c_.g.label_size(c_.sequence);
+    if (table.near_only && near < table.buckets) {
+      const LabelId all = std::exchange(c_.distances, c_.label("distances", near));
+      const std::string name = table.name + ".near";
+      rows = c_.g.slices(name, rows, {{name, {{c_.distances}, {c_.hidden}}}}, {all, c_.distances})
+                 .front();
+    }
     c_.beside.push_back({"relative_rows", rows});
     c_.ended.insert("relative_rows");
   }

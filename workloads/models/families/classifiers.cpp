@@ -1,0 +1,212 @@
+// Classes that have a masked model's layers and sort sequences or tokens, or find an answer.
+//
+//   BertForSequenceClassification    BertForMaskedLM's layers, the pooler and a classifier
+//   BertForTokenClassification       a classifier of every token's states
+//   BertForQuestionAnswering         "qa_outputs": where an answer starts and where it ends
+//   BartForSequenceClassification    a classifier of the state of the last end of a sentence
+//
+// Names and rates as in transformers 5.23, modeling_X.py of each.
+#include "workloads/models/families/classifiers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace shardsim::models {
+namespace {
+
+// Of a sequence, by its first token.
+struct SequenceClassifier {
+  std::string_view stem;
+  std::string_view transform = "classifier.dense";
+  std::string_view name = "classifier.out_proj";
+  std::string_view activation = "tanh";
+  std::string_view dropout_keys = "classifier_dropout|hidden_dropout_prob";
+  double dropout = 0.1;
+  bool drops_first = true;  // before the transform, too
+};
+
+constexpr std::string_view usual = "classifier_dropout|hidden_dropout_prob";
+
+constexpr std::array sequences = std::to_array<SequenceClassifier>(
+    {{"Bert", "bert.pooler.dense", "classifier", "tanh", usual, 0.1, false},
+     {"Ernie", "ernie.pooler.dense", "classifier", "tanh", usual, 0.1, false},
+     {"MegatronBert", "bert.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1, false},
+     {"RemBert", "rembert.pooler.dense", "classifier", "tanh", "classifier_dropout_prob", 0.1,
+      false},
+     {"Gte", "gte.pooler.dense", "classifier", "tanh", usual, 0.1, false},
+     {"NomicBert", "nomic_bert.pooler.dense", "classifier", "tanh", usual, 0, false},
+     {"Albert", "albert.pooler", "classifier", "tanh", "classifier_dropout_prob", 0.1, false},
+     {"DistilBert", "pre_classifier", "classifier", "relu", "seq_classif_dropout", 0.2, false},
+     {"Deberta", "pooler.dense", "classifier", "gelu", "cls_dropout|hidden_dropout_prob", 0.1,
+      false},
+     {"DebertaV2", "pooler.dense", "classifier", "gelu", "cls_dropout|hidden_dropout_prob", 0.1,
+      false},
+     {"ModernBert", "head.dense", "classifier", "gelu", "classifier_dropout", 0, false},
+     {"MPNet", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
+     {"Electra", "classifier.dense", "classifier.out_proj", "gelu"},
+     {"RoFormer", "classifier.dense", "classifier.out_proj", "", "hidden_dropout_prob"},
+     {"Esm", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
+     {"Roberta"},
+     {"XLMRoberta"},
+     {"Camembert"},
+     {"Data2VecText"},
+     {"RobertaPreLayerNorm"},
+     {"XLMRobertaXL"},
+     {"JinaEmbeddingsV3"}});
+
+// Of each token.
+struct TokenClassifier {
+  std::string_view stem;
+  std::string_view dropout_keys = usual;
+  double dropout = 0.1;
+};
+
+constexpr std::array tokens =
+    std::to_array<TokenClassifier>({{"Albert", "classifier_dropout_prob|hidden_dropout_prob"},
+                                    {"Bert"},
+                                    {"Camembert"},
+                                    {"Data2VecText"},
+                                    {"Deberta", "hidden_dropout_prob"},
+                                    {"DebertaV2", "hidden_dropout_prob"},
+                                    {"DistilBert", "dropout"},
+                                    {"Electra"},
+                                    {"Ernie"},
+                                    {"Esm", "hidden_dropout_prob"},
+                                    {"Gte"},
+                                    {"JinaEmbeddingsV3"},
+                                    {"MPNet", "hidden_dropout_prob"},
+                                    {"MegatronBert", "hidden_dropout_prob"},
+                                    {"NomicBert", usual, 0},
+                                    {"RemBert", "classifier_dropout_prob"},
+                                    {"RoFormer", "hidden_dropout_prob"},
+                                    {"Roberta"},
+                                    {"RobertaPreLayerNorm"},
+                                    {"XLMRoberta"},
+                                    {"XLMRobertaXL"}});
+
+// Where an answer starts and ends; DistilBERT alone drops before.
+constexpr std::array answers = std::to_array<std::string_view>(
+    {"Albert", "Bert", "Camembert", "Data2VecText", "Deberta", "DebertaV2", "DistilBert", "Electra",
+     "Ernie", "JinaEmbeddingsV3", "MPNet", "MegatronBert", "RemBert", "RoFormer", "Roberta",
+     "RobertaPreLayerNorm", "XLMRoberta", "XLMRobertaXL"});
+
+// Encoders with decoders whose classifier reads the decoder's states.
+struct StopClassifier {
+  std::string_view stem;
+  std::string_view dropout_key;
+  std::int64_t labels;  // where a file names none
+};
+
+constexpr std::array stops = std::to_array<StopClassifier>({{"Bart", "classifier_dropout", 3},
+                                                            {"MBart", "classifier_dropout", 2},
+                                                            {"Mvp", "classifier_dropout", 2},
+                                                            {"PLBart", "classifier_dropout", 2}});
+
+ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceClassifier& kind) {
+  const double rate = first_rate(c, kind.dropout_keys, kind.dropout);
+  if (c.text("classifier_pooling", "cls") != "cls") {
+    c.fail("classifier_pooling", "only \"cls\" is supported");
+  }
+  Head own;
+  if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::string(kind.name),
+               .vocab = labels_of(c),
+               .bias = true,
+               .transform = std::string(kind.transform),
+               .transform_bias = own.transform_bias,
+               .activation = kind.activation.empty() ? c.activation("hidden_act", "gelu")
+                                                     : std::string(kind.activation),
+               .transform_norm = own.transform_norm,
+               .input_dropout = kind.drops_first ? rate : 0,
+               .dropout = rate};
+  return spec;
+}
+
+ModelSpec token_classifier(const Config& c, ModelSpec spec, const TokenClassifier& kind) {
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .bias = true,
+               .rows = HeadRows::each,
+               .dropout = first_rate(c, kind.dropout_keys, kind.dropout)};
+  return spec;
+}
+
+ModelSpec answer_finder(const Config& c, ModelSpec spec, bool drops) {
+  constexpr std::int64_t start_and_end = 2;
+  spec.head = {.kind = HeadKind::classification,
+               .name = "qa_outputs",
+               .vocab = start_and_end,
+               .bias = true,
+               .rows = HeadRows::span,
+               .dropout = drops ? c.rate("qa_dropout", 0.1) : 0};
+  return spec;
+}
+
+ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier& kind) {
+  const double rate = c.rate(kind.dropout_key, 0);
+  const bool named = c.given("num_labels") || c.given("id2label");
+  spec.stacks.back().picks_row = true;
+  spec.buffers.clear();  // of logits of tokens
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classification_head.out_proj",
+               .vocab = named ? labels_of(c) : kind.labels,
+               .bias = true,
+               .transform = "classification_head.dense",
+               .activation = "tanh",
+               .rows = HeadRows::each,  // the one row of each example
+               .input_dropout = rate,
+               .dropout = rate};
+  return spec;
+}
+
+}  // namespace
+
+double first_rate(const Config& c, std::string_view keys, double otherwise) {
+  const std::size_t bar = keys.find('|');
+  const std::string_view first = keys.substr(0, bar);
+  if (bar == std::string_view::npos || c.given(first)) return c.rate(first, otherwise);
+  return c.rate(keys.substr(bar + 1), otherwise);
+}
+
+std::vector<Family> classifier_families(const std::vector<Family>& known) {
+  std::vector<Family> all;
+  const auto add = [&](std::string_view stem, std::string_view suffix, std::string_view beside,
+                       const auto& with_head) {
+    const std::string name = std::string(stem) + std::string(beside);
+    const auto layers = std::find_if(known.begin(), known.end(),
+                                     [&](const Family& f) { return f.architecture == name; });
+    all.push_back(
+        {std::string(stem) + std::string(suffix), layers->model_type,
+         [read = layers->read, with_head](const Config& c) { return with_head(c, read(c)); }});
+  };
+  for (const SequenceClassifier& kind : sequences) {
+    add(kind.stem, "ForSequenceClassification", "ForMaskedLM",
+        [&kind](const Config& c, ModelSpec spec) {
+          return sequence_classifier(c, std::move(spec), kind);
+        });
+  }
+  for (const TokenClassifier& kind : tokens) {
+    add(kind.stem, "ForTokenClassification", "ForMaskedLM",
+        [&kind](const Config& c, ModelSpec spec) {
+          return token_classifier(c, std::move(spec), kind);
+        });
+  }
+  for (const std::string_view stem : answers) {
+    add(stem, "ForQuestionAnswering", "ForMaskedLM",
+        [drops = stem == "DistilBert"](const Config& c, ModelSpec spec) {
+          return answer_finder(c, std::move(spec), drops);
+        });
+  }
+  for (const StopClassifier& kind : stops) {
+    add(kind.stem, "ForSequenceClassification", "ForConditionalGeneration",
+        [&kind](const Config& c, ModelSpec spec) {
+          return stop_classifier(c, std::move(spec), kind);
+        });
+  }
+  return all;
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,15 @@
+// Classes that have a masked model's layers and sort sequences or tokens, or find an answer.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+
+[[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);
+// The rate under the first of the keys, "a|b", that the file gives.
+[[nodiscard]] double first_rate(const Config& c, std::string_view keys, double otherwise);
+
+}  // namespace shardsim::models
