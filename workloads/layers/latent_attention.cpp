@@ -64,12 +64,16 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
     turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);
     query = e.copy(query);
   }
+  if (a.scale_by_position) {
+    query = e.multiply(query, e.constant(e.dtype(), {1, 1, sequence, 1}));
+  }
   const Value expanded =
       run_linear(e, "kv_b_proj", latent, a.heads * (a.nope_dim + a.value_dim), false);
   const Value key = e.copy(expanded, {batch, a.heads, sequence, qk_dim});
   const Value value = Eager::view(expanded, {batch, a.heads, sequence, a.value_dim});
   e.cache((a.kv_rank + a.rope_dim) * size_of(e.dtype()).count(), 0);
-  const Value out = run_attention_kernel(e, query, key, value, {.dropout = a.dropout});
+  const Value out =
+      run_attention_kernel(e, query, key, value, {.dropout = a.dropout, .by_heads = a.turned});
   return run_linear(e, "o_proj", out, x.last(), a.bias);
 }
 

@@ -36,8 +36,9 @@ struct LatentAttention {
   std::int64_t value_dim = 0;
   bool bias = false;  // of the down-projections and the output
   Norm norm{NormKind::rms, ""};
-  bool turned = true;           // the common part has positions; Kimi Linear's has none
-  bool complex_rotary = false;  // DeepSeek-V2's; V3 multiplies by cos and sin
+  bool turned = true;              // the common part has positions; Kimi Linear's has none
+  bool complex_rotary = false;     // DeepSeek-V2's; V3 multiplies by cos and sin
+  bool scale_by_position = false;  // queries times a number for each position (Mistral 4)
   double dropout = 0;
   std::optional<KeyIndex> index{};
 

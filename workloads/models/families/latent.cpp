@@ -1,6 +1,7 @@
 // More decoders with latent attention: MiniCPM 3, DeepSeek-V3.2 and its kin, whose queries see the
 // keys that an index picks.
 #include <algorithm>
+#include <cmath>
 
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
@@ -56,6 +57,25 @@ ModelSpec axk1(const Config& c) {
   const Sizes n = read_sizes(c, {});
   return deepseek_like(c, n, read_latent(c, n), sigmoid_experts(c, n, 192, 8, 2048, 1, true), 1,
                        "mlp.post_mlp_layernorm");
+}
+
+// A softmax router, and queries that grow with their positions.
+ModelSpec mistral4(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 32, .width = 12288, .vocab = 131072});
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = c.optional_size("q_lora_rank", 1024).value_or(0);
+  attention.kv_rank = c.size("kv_lora_rank", 256);
+  attention.nope_dim = c.size("qk_nope_head_dim", 64);
+  attention.scale_by_position = true;
+  const double turned = static_cast<double>(attention.rope_dim) /
+                        static_cast<double>(attention.nope_dim + attention.rope_dim);
+  if (std::abs(c.rotary_number("partial_rotary_factor", turned) - turned) > 1e-6) {
+    c.fail("rope_parameters", "partial_rotary_factor is not what qk_rope_head_dim says");
+  }
+  Experts experts = deepseek_experts(c, n, 128, 4, 2048, 1);
+  experts.router.fp32 = false;
+  if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  return deepseek_like(c, n, attention, experts, 0, "");
 }
 
 KeyIndex read_index(const Config& c, std::int64_t heads) {
@@ -118,6 +138,7 @@ ModelSpec glm_moe_dsa(const Config& c) {
 std::vector<Family> latent_families() {
   return {{"MiniCPM3ForCausalLM", "minicpm3", minicpm3},
           {"AXK1ForCausalLM", "axk1", axk1},
+          {"Mistral4ForCausalLM", "mistral4", mistral4},
           {"DeepseekV32ForCausalLM", "deepseek_v32", deepseek_v32},
           {"GlmMoeDsaForCausalLM", "glm_moe_dsa", glm_moe_dsa}};
 }

@@ -236,11 +236,6 @@ TensorId opened(GraphContext& c, const Attention& a, const std::string& at, Tens
                          {out, c.g.cast(at + ".gate", open, c.g.compute_dtype())});
 }
 
-TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q) {
-  const TensorId factors = c.g.constant(name + ".factors", DType::f32, {{c.sequence}});
-  return c.g.elementwise(Function::multiply, name, {q, factors});
-}
-
 // Keys and values behind those that are kept. Answers the label of the tokens that queries see: the
 // sequence's own, or behind a context all of these. A window's cache has its own length.
 LabelId keep(GraphContext& c, const Attention& a, const std::string& at, Projected& p) {
@@ -322,6 +317,11 @@ TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string&
 }
 
 }  // namespace
+
+TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q) {
+  const TensorId factors = c.g.constant(name + ".factors", DType::f32, {{c.sequence}});
+  return c.g.elementwise(Function::multiply, name, {q, factors});
+}
 
 double bidirectional_fraction(std::int64_t window, std::int64_t sequence) {
   if (window <= 0 || window >= 2 * sequence) return 1;

@@ -197,6 +197,9 @@ inline constexpr const char* chunked_scan_note =
 void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId head_dim,
           TensorId& q, TensorId& k);
 
+// Queries times a number of each position.
+TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q);
+
 // The part of all pairs of queries and keys that a causal mask and a window (0: none) leave.
 // Query i of s sees min(i + 1, w) keys. In the convention in which the causal mask leaves s^2 / 2
 // pairs, these are w s - w^2 / 2: of s^2 the share r (1 - r/2) with r = w / s.

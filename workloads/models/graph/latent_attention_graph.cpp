@@ -88,9 +88,10 @@ class LatentAttentionGraph {
                     {{up + ".of_keys", {{heads_, nope_}, {rank}}},
                      {up + ".of_values", {{heads_, value_}, {rank}}}},
                     {up_rows, nope_, value_});
-    const TensorId q = c_.g.concatenate(
+    TensorId q = c_.g.concatenate(
         at_ + ".query", {c_.g.linear(up + ".keys", q_nope, halves[0], by_heads(rank)), q_rope},
         by_heads(both), {both, rank, rope_});
+    if (a_.scale_by_position) q = scale_by_position(c_, at_ + ".q_scaled", q);
     const TensorId out = c_.g.attention(at_ + ".attention", q, keys, values, both,
                                         {{tokens, tokens}}, {.value_dim = rank, .merges = true});
     return c_.g.linear(up + ".values", out, halves[1], by_heads(value_));
@@ -194,8 +195,9 @@ class LatentAttentionGraph {
                     {{at_ + ".k_nope", by_heads(nope_)}, {at_ + ".value", by_heads(value_)}},
                     {up, nope_, value_});
     const TensorId k_all = c_.g.expand(at_ + ".k_rope.heads", k_rope, by_heads(rope_));
-    return {joined(at_ + ".query", q_nope, q_rope), joined(at_ + ".key", keys_values[0], k_all),
-            keys_values[1]};
+    TensorId query = joined(at_ + ".query", q_nope, q_rope);
+    if (a_.scale_by_position) query = scale_by_position(c_, at_ + ".q_scaled", query);
+    return {query, joined(at_ + ".key", keys_values[0], k_all), keys_values[1]};
   }
 
   [[nodiscard]] std::string inside(const std::string& name) const {
