@@ -11,6 +11,7 @@
 #include "experiments/experiment_profile.hpp"
 #include "experiments/program.hpp"
 #include "plan/repeat_plan.hpp"
+#include "strategies/compile/kernel_lists.hpp"
 #include "strategies/compile/passes.hpp"
 #include "strategies/layout/stage_ranges.hpp"
 #include "strategies/specs/placed_tree.hpp"
@@ -66,6 +67,23 @@ std::vector<std::size_t> chunks_of(const ModelConfig& config, Step step, const S
   return begins;
 }
 
+// Documents in a sequence are told apart by kernels that go from one to the next, and over devices
+// by splitting each (Transformer Engine's "thd").
+void check_documents(const Step& step, const Strategy& strategy) {
+  if (!step.documents) return;
+  if (!strategy.kernels.is_null() && kernel_choice(*strategy.kernels).attention == "unfused") {
+    throw InputError(
+        {strategy.place.file, strategy.place.pointer + "/kernels"},
+        "unfused attention computes the scores of a whole sequence, whatever documents "
+        "it is of: leave \"documents\" out, or name another \"attention\"");
+  }
+  if (!strategy.sequence_axes.empty() && !strategy.context.balanced) {
+    throw InputError({strategy.place.file, strategy.place.pointer + "/context"},
+                     "\"documents\" over parts of a sequence in order are not supported: what each "
+                     "device computes is not known; \"balanced\": true splits every document");
+  }
+}
+
 StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -74,6 +92,7 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
   const ModelConfig config = config_of(model, experiment);
   EnteringBatch entering = entering_batch(model.step, place, strategy, mesh, allow_uneven);
   Step step = model.step;
+  check_documents(step, strategy);
   step.batch = entering.examples;
   if (strategy.experts) {
     step.exchange = strategy.experts->exchange;

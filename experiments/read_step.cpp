@@ -54,6 +54,33 @@ void read_optimizer(const JsonReader& json, OptimizerOptions& optimizer) {
   optimizer.momentum = momentum->boolean();
 }
 
+// As many tokens in each, or how many there are of each length: {"512": 3, "4096": 1}.
+Documents read_documents(const JsonReader& json, const Step& step) {
+  if (is_inference(step.kind)) {
+    json.fail(fmt::format("is of steps without a cache, this is \"{}\"", name_of(step.kind)));
+  }
+  if (!step.sequence) json.fail("is of a \"sequence\" that documents are packed into");
+  Documents documents;
+  if (!json.is_object()) {
+    documents.lengths[json.integer(1, longest_sequence)] = 1;
+  } else {
+    for (const auto& [length, count] : json.members()) {
+      const Json number = Json::parse(length, nullptr, /*allow_exceptions=*/false);
+      if (!number.is_number_integer()) count.fail("is not named by a length in tokens");
+      const JsonReader key(number, count.place());
+      const std::int64_t tokens = key.integer(1, longest_sequence);
+      documents.lengths[tokens] = count.number();
+      if (!(documents.lengths[tokens] > 0)) count.fail("must be above 0");
+    }
+    if (documents.lengths.empty()) json.fail("says no length");
+  }
+  if (documents.longest() > *step.sequence) {
+    json.fail(fmt::format("a document of {} tokens does not fit into a sequence of {}",
+                          documents.longest(), *step.sequence));
+  }
+  return documents;
+}
+
 StepKind read_kind(const JsonReader& json) {
   const std::vector<StepKind> kinds = {StepKind::train,  StepKind::forward,  StepKind::prefill,
                                        StepKind::decode, StepKind::generate, StepKind::layer};
@@ -128,6 +155,9 @@ Step read_step(const JsonReader& workload) {
   if (const auto target = workload.find("target_sequence")) {
     step.target_sequence = target->integer(1, most_tokens / step.batch);
   }
+  if (const auto documents = workload.find("documents")) {
+    step.documents = read_documents(*documents, step);
+  }
   read_cached(workload, step);
   read_layer(workload, step);
   if (const auto layers = workload.find("mtp_layers")) {
@@ -172,6 +202,11 @@ Json step_to_json(const Step& step) {
   if (!step.outputs.empty()) json["outputs"] = step.outputs;
   if (step.sequence) json["sequence"] = *step.sequence;
   if (step.target_sequence) json["target_sequence"] = *step.target_sequence;
+  if (step.documents) {
+    for (const auto& [length, count] : step.documents->lengths) {
+      json["documents"][std::to_string(length)] = count;
+    }
+  }
   if (step.context > 0) json["context"] = step.context;
   if (step.generate > 0) json["generate"] = step.generate;
   if (step.block_size > 1) json["block_size"] = step.block_size;

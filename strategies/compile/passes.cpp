@@ -30,7 +30,7 @@ void assign(Compilation& c) {
   c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
   const Framework* framework = find_framework(c.strategy.name);
   if (framework != nullptr && framework->check != nullptr) {
-    framework->check(c.workload, c.mesh, c.layout, c.strategy.place);
+    framework->check(c.workload, c.step, c.mesh, c.strategy, c.layout);
   }
   c.stages =
       c.strategy.pipeline ? stage_ranges(c.workload, *c.strategy.pipeline) : one_stage(c.workload);

@@ -14,6 +14,7 @@
 #include "base/json_reader.hpp"
 #include "strategies/layout/assign.hpp"
 #include "strategies/strategy.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim {
 
@@ -32,9 +33,10 @@ struct Framework {
   void (*finish)(const JsonReader& strategy, const Mesh& mesh, Strategy& options) = nullptr;
   // Of a strategy with stages: how its schedule is run.
   void (*stages)(Strategy& options) = nullptr;
-  // Of a model: throws InputError where the framework itself refuses it (model_checks.hpp).
-  void (*check)(const Workload& workload, const Mesh& mesh, const Layout& layout,
-                const Place& strategy) = nullptr;
+  // Of a model: throws InputError where the framework itself refuses it, and warns in the layout of
+  // what is planned otherwise (model_checks.hpp).
+  void (*check)(const Workload& workload, const Step& step, const Mesh& mesh,
+                const Strategy& strategy, Layout& layout) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Framework>& frameworks();

@@ -58,22 +58,37 @@ void check_tokens(const Workload& workload, std::int64_t parts, const Place& str
   }
 }
 
-// A parameter that two stages need is one in each.
-void check_untied(const Workload& workload, const Place& strategy, std::string_view framework) {
+void check_stages(const Workload& workload, const Step& step, const Place& strategy) {
+  if (step.mtp_layers > 0) {
+    throw InputError(
+        {strategy.file, "/workload/mtp_layers"},
+        "torchtitan has no multi-token prediction over stages; leave it or the axis of "
+        "stages out");
+  }
+  // A parameter that two stages need is one in each.
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.copy_of == no_tensor) continue;
-    throw InputError({strategy.file, "/workload/model"},
-                     fmt::format("{} does not tie parameters ({}) over the stages of a pipeline; "
-                                 "\"tie_word_embeddings\": false in the model unties them",
-                                 framework, workload.tensors[at(tensor.copy_of)].name));
+    throw InputError(
+        {strategy.file, "/workload/model"},
+        fmt::format("torchtitan does not tie parameters ({}) over the stages of a "
+                    "pipeline; \"tie_word_embeddings\": false in the model unties them",
+                    workload.tensors[at(tensor.copy_of)].name));
   }
+}
+
+bool has_experts(const Workload& workload) {
+  return std::any_of(workload.blocks.begin(), workload.blocks.end(), [](const Block& block) {
+    return std::any_of(block.forward.begin(), block.forward.end(),
+                       [](const Op& op) { return op.function == Function::grouped_matmul; });
+  });
 }
 
 }  // namespace
 
-void check_as_torchtitan(const Workload& workload, const Mesh& mesh, const Layout& layout,
-                         const Place& strategy) {
-  check_untied(workload, strategy, "torchtitan");
+void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh& mesh,
+                         const Strategy& options, Layout& layout) {
+  const Place& strategy = options.place;
+  if (options.pipeline) check_stages(workload, step, strategy);
   check_heads(workload, mesh, layout, strategy, "torchtitan",
               [](const Heads& heads, std::int64_t devices) {
                 return heads.of_queries % devices == 0 && heads.of_keys % devices == 0;
@@ -81,10 +96,18 @@ void check_as_torchtitan(const Workload& workload, const Mesh& mesh, const Layou
   const std::int64_t context = Mesh::size_of(layout.sequence_axes);
   const std::int64_t split = layout.sequence_parallel ? Mesh::size_of(layout.model_axes) : 1;
   check_tokens(workload, split * (context > 1 ? 2 * context : 1), strategy, "torchtitan");
+  const bool exchanges = layout.experts && !layout.experts->parallel.empty();
+  if (split > 1 && !exchanges && has_experts(workload)) {
+    layout.warnings.emplace_back(
+        "torchtitan reads the rows of all experts of a token from what one gather brings, and "
+        "adds up their results before it scatters them; here rows are gathered and scattered for "
+        "each expert, so that more is sent: approximate without expert parallelism");
+  }
 }
 
-void check_as_megatron(const Workload& workload, const Mesh& mesh, const Layout& layout,
-                       const Place& strategy) {
+void check_as_megatron(const Workload& workload, const Step& /*step*/, const Mesh& mesh,
+                       const Strategy& options, Layout& layout) {
+  const Place& strategy = options.place;
   check_heads(workload, mesh, layout, strategy, "Megatron-Core",
               [](const Heads& heads, std::int64_t devices) {
                 return heads.of_queries % devices == 0 &&

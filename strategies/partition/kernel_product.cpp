@@ -1,6 +1,7 @@
 #include "strategies/partition/kernel_product.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -70,6 +71,12 @@ Product einsum_product(const Op& op, const LocalSizes& sizes) {
   return product;
 }
 
+std::int64_t part_of(std::int64_t tokens, double documents) {
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(tokens) / documents));
+}
+
+// Of sequences packed of documents one product for each (varlen kernels).
+//
 // Backward, the output's gradient stands before queries and keys. Attention sees the sequence of
 // the keys under another label than the tensor itself has, which is that of the queries.
 Product attention_product(const Workload& workload, const Op& op, const LocalSizes& sizes) {
@@ -88,6 +95,11 @@ Product attention_product(const Workload& workload, const Op& op, const LocalSiz
   product.n = sizes.of(keys, [&](LabelId l) { return !queries.contains(l); });
   product.k = sizes.of(queries, is_in_head);
   product.batch = sizes.of(queries, [&](LabelId l) { return !is_row(l) && !is_in_head(l); });
+  if (op.documents > 1) {
+    product.m = part_of(product.m, op.documents);
+    product.n = part_of(product.n, op.documents);
+    product.batch = std::llround(static_cast<double>(product.batch) * op.documents);
+  }
   // Rows of queries and keys, and of scores.
   product.aligned = product.k % aligned_numbers == 0 && product.n % aligned_numbers == 0;
   return product;

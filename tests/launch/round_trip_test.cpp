@@ -170,7 +170,9 @@ TEST_CASE("Megatron's arguments for experts, stages and sequences", "[laws]") {
 
 TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
   const std::vector<Choices> dimensions = {
-      {R"({"workload": {"model": "llama-3.1-8b"}})", R"({"workload": {"model": "qwen3-1.7b"}})"},
+      {R"({"workload": {"model": "llama-3.1-8b"}})",
+       R"({"workload": {"model": {"base": "qwen3-1.7b", "hidden_size": 4096, "intermediate_size": 12288,
+           "num_hidden_layers": 36, "num_attention_heads": 32, "tie_word_embeddings": false}}})"},
       {R"({"mesh": {"dp_shard": 8}})", R"({"mesh": {"dp_shard": 4, "tp": 2}})",
        R"({"mesh": {"dp_replicate": 2, "dp_shard": 4}})", R"({"mesh": {"fsdp": 2, "tensor": 4}})",
        R"({"mesh": {"dp_shard": 4, "cp": 2}})", R"({"mesh": {"pp": 2, "dp_shard": 4}})",

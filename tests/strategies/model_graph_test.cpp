@@ -310,6 +310,20 @@ TEST_CASE("A window around each token leaves its share of attention") {
   CHECK(models::bidirectional_fraction(4, 8) == 28.0 / 64);
 }
 
+// Two documents of 2 tokens and one of 4 fill 8: 2 * 2 + 8 pairs under a causal mask, of 64. Windows
+// of 2 leave 2 * 2 + (2 * 4 - 2). A token's document has (2 * 4 + 16) / 8 = 3 tokens on average. One
+// document of the sequence's length is the sequence.
+TEST_CASE("Documents of a sequence leave their own shares of attention") {
+  const Documents mixed{{{2, 2.0}, {4, 1.0}}};
+  const auto within = [](std::int64_t window) {
+    return [window](std::int64_t length) { return models::attention_fraction(window, length); };
+  };
+  CHECK(mixed.share_of_pairs(8, within(0)) == 12.0 / 64);
+  CHECK(mixed.share_of_pairs(8, within(2)) == 10.0 / 64);
+  CHECK(mixed.length_seen() == 3);
+  CHECK(Documents{{{8, 1.0}}}.share_of_pairs(8, within(0)) == models::attention_fraction(0, 8));
+}
+
 // Query i of s sees min(i + 1, w) keys: w s - w (w - 1) / 2 pairs, of which the convention in which
 // the causal triangle is s^2 / 2 leaves the terms of second order. w = 2, s = 8: 16 - 2 of 64.
 TEST_CASE("A window leaves its share of attention") {

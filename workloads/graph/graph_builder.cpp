@@ -286,6 +286,7 @@ TensorId GraphBuilder::attention(const std::string& name, TensorId q, TensorId k
   op.whole.push_back(head_dim);
   if (parts.value_dim) op.whole.push_back(*parts.value_dim);
   op.work_fraction = parts.fraction;
+  op.documents = parts.documents;
   op.drops = parts.drops;
 
   Dims logsumexp_dims = at(q).dims;

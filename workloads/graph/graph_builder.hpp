@@ -154,7 +154,8 @@ class GraphBuilder {
   TensorId grouped_linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                           LabelId experts, const Routing& routing, TensorId bias = no_tensor);
   struct AttentionParts {
-    double fraction = 1;  // of all pairs of queries and keys that is computed: 0.5 if causal
+    double fraction = 1;   // of all pairs of queries and keys that is computed: 0.5 if causal
+    double documents = 1;  // in each sequence
     // One more score for each head, a parameter (sinks), or a bias of all scores, of labels of
     // queries, keys and heads.
     TensorId added = no_tensor;

@@ -221,6 +221,7 @@ struct Op {
   std::optional<Routing> routing{};
   // Part of its points really computed: 0.5 under a causal mask, 1 / experts of a grouped product.
   double work_fraction = 1;
+  double documents = 1;  // of attention: that each sequence is of, on average (Documents)
   OpModule module = OpModule::none;
   OpPart part = OpPart::none;
   // What an op does that is several products, each over a space of its own, as a scan in chunks; in

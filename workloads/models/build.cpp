@@ -111,6 +111,9 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   if (options.target && (!tokens || !has_encoder)) {
     fail("/target_sequence", "is of models with an encoder and a decoder");
   }
+  if (options.documents && (!tokens || has_encoder)) {
+    fail("/documents", "are packed into sequences of models that read one sequence of tokens");
+  }
   if (options.one_layer && !described) {
     fail("/step", "\"layer\" is of models that are made of layers, by their config.json");
   }

@@ -17,6 +17,7 @@
 #include "base/json_reader.hpp"
 #include "base/owned_json.hpp"
 #include "workloads/graph/op_graph.hpp"
+#include "workloads/models/documents.hpp"
 
 namespace shardsim {
 
@@ -79,6 +80,7 @@ struct WorkloadOptions {
   DType index_dtype = DType::i64;        // of token numbers, positions and labels; JAX has int32
   std::optional<std::int64_t> target{};  // tokens that a decoder beside an encoder reads; nothing:
                                          // as many as the encoder
+  std::optional<Documents> documents{};  // that sequences are packed of; nothing: each is one
   std::optional<std::int64_t> side{};    // of a network's images; nothing: the configuration's
   Place place{};                         // of these options; without a file the model's
 };

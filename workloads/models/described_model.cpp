@@ -59,6 +59,19 @@ void require_positions(const JsonReader& json, const models::ModelSpec& spec,
   json.fail(message);
 }
 
+// Rotary positions go on behind those that a model was trained on, its answers may not.
+void note_positions(const JsonReader& json, const TokenCache& cache,
+                    std::vector<std::string>& notes) {
+  const auto positions = json.find("max_position_embeddings");
+  if (!positions || !positions->json().is_number_integer()) return;
+  const auto most = positions->json().get<std::int64_t>();
+  if (cache.places <= most) return;
+  notes.push_back(fmt::format(
+      "{} tokens are more than the model's {} positions (max_position_embeddings): vLLM "
+      "refuses them unless it is told not to",
+      cache.places, most));
+}
+
 // An encoder's positions and its decoder's are as many.
 std::int64_t longest(const WorkloadOptions& options) {
   if (!options.cache) return std::max(*options.sequence, options.target.value_or(0));
@@ -93,6 +106,7 @@ Workload build_described(const ModelConfig& config, const WorkloadOptions& optio
   if (models::reads_tokens(model.spec)) {
     require_positions(json, model.spec, longest(options));
   }
+  if (options.cache) note_positions(json, *options.cache, model.notes);
   Workload workload = models::build_graph(model.spec, options, json.place());
   workload.notes.insert(workload.notes.begin(), model.notes.begin(), model.notes.end());
   return workload;

@@ -235,6 +235,7 @@ void attention_rule(const Op& op, GradientTape& tape) {
   back.operands.insert(back.operands.end(), op.results.begin(), op.results.end());
   back.whole = op.whole;
   back.work_fraction = op.work_fraction;
+  back.documents = op.documents;
   back.drops = op.drops;
   contribute_results(std::move(back), op.operands, tape);
 }

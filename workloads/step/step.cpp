@@ -65,6 +65,7 @@ WorkloadOptions options_of(const ModelConfig& config, const Step& step, const Pl
                           .dropout = step.dropout,
                           .index_dtype = step.precision.indices,
                           .target = step.target_sequence,
+                          .documents = step.documents,
                           .place = place};
   if (step.kind == StepKind::layer) options.one_layer = step.layer;
   if (is_inference(step.kind)) set_cache(config, step, options);

@@ -67,11 +67,12 @@ struct Step {
   std::int64_t batch = 1;                  // global, in sequences or images, of all microbatches
   std::optional<std::int64_t> sequence{};  // tokens per sequence, of models that read tokens
   std::optional<std::int64_t>
-      target_sequence{};          // of a decoder beside an encoder; nothing: as many
-  std::int64_t context = 0;       // tokens that are kept before the step, of decode
-  std::int64_t generate = 0;      // tokens that are made of each sequence, of generate
-  std::int64_t block_size = 1;    // tokens of a page of the cache
-  std::int64_t mtp_layers = 0;    // of multi-token prediction that are run
+      target_sequence{};                 // of a decoder beside an encoder; nothing: as many
+  std::optional<Documents> documents{};  // that sequences are packed of; nothing: each is one
+  std::int64_t context = 0;              // tokens that are kept before the step, of decode
+  std::int64_t generate = 0;             // tokens that are made of each sequence, of generate
+  std::int64_t block_size = 1;           // tokens of a page of the cache
+  std::int64_t mtp_layers = 0;           // of multi-token prediction that are run
   std::int64_t microbatches = 1;  // gradient accumulation: parts of the batch, one after another
   std::vector<std::string> metrics{};  // "loss", "accuracy": summed over the devices once a step
   std::vector<std::string> outputs{};  // of every example: output_names()

@@ -250,9 +250,7 @@ LabelId keep(GraphContext& c, const Attention& a, const std::string& at, Project
 // Of all pairs of queries and keys.
 double fraction_of(const GraphContext& c, const Attention& a) {
   if (a.cross) return 1;
-  const std::int64_t tokens = c.g.label_size(c.sequence);
-  return a.bidirectional ? bidirectional_fraction(a.window, tokens)
-                         : attention_fraction(a.window, tokens);
+  return c.seen_pairs(a.bidirectional ? bidirectional_fraction : attention_fraction, a.window);
 }
 
 // What a block is handed under this name; no_tensor where it is not.
@@ -369,6 +367,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
                                {{tokens, is_decoding ? tokens : seen.keys}},
                                {.fraction = is_decoding ? 1 : fraction_of(c, a),
+                                .documents = c.documents_of_sequence(),
                                 .added = added_to_scores(c, a, at, p),
                                 .value_dim = p.value_dim,
                                 .merges = is_decoding,

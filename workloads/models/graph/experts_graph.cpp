@@ -80,7 +80,8 @@ class ExpertsGraph {
     turn(c_, a.rotary, at, dim, q, k);
     const TensorId out =
         c_.g.attention(at + ".attention", q, k, parts[1], dim, {{c_.sequence, c_.key_sequence}},
-                       {.fraction = attention_fraction(0, c_.g.label_size(c_.sequence)),
+                       {.fraction = c_.seen_pairs(attention_fraction, 0),
+                        .documents = c_.documents_of_sequence(),
                         .drops = c_.drops(a.dropout)});
     const TensorId made =
         product("output_linear.weight", out, {c_.hidden}, {heads, dim}, rows_of({c_.hidden}));

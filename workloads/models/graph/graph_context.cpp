@@ -16,6 +16,19 @@ GraphContext::GraphContext(const ModelSpec& model, const WorkloadOptions& worklo
       g(model.name, options.compute_dtype, options.weights),
       batch(label("batch", options.batch, LabelRole::batch)) {}
 
+double GraphContext::seen_pairs(double (*fraction)(std::int64_t, std::int64_t),
+                                std::int64_t window) const {
+  const std::int64_t tokens = g.label_size(sequence);
+  if (!options.documents) return fraction(window, tokens);
+  return options.documents->share_of_pairs(
+      tokens, [&](std::int64_t length) { return fraction(window, length); });
+}
+
+double GraphContext::documents_of_sequence() const {
+  if (!options.documents) return 1;
+  return static_cast<double>(g.label_size(sequence)) / options.documents->length_seen();
+}
+
 void GraphContext::enter(const Stack& stack) {
   std::string rows = "sequence";
   std::int64_t size = 0;

@@ -81,6 +81,12 @@ class GraphContext {
                        bool bias, bool silu);
   // The current stack's labels from here on.
   void enter(const Stack& stack);
+  // Of all pairs of queries and keys of the current stack, those within documents; of each, what
+  // `fraction` (attention_fraction, bidirectional_fraction) leaves.
+  [[nodiscard]] double seen_pairs(double (*fraction)(std::int64_t window, std::int64_t sequence),
+                                  std::int64_t window) const;
+  // In each sequence, on average; 1 where it is one.
+  [[nodiscard]] double documents_of_sequence() const;
   // Is it a step of inference behind tokens that are kept?
   [[nodiscard]] bool is_decoding() const { return options.cache && options.cache->context > 0; }
   // What a mixer keeps of each sequence, in steps of inference; none in others.

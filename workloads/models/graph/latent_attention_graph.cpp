@@ -58,11 +58,12 @@ class LatentAttentionGraph {
 
   TensorId expanded(TensorId x) {
     const Heads heads = heads_of(x);
-    const std::int64_t tokens = c_.g.label_size(c_.sequence);
     const std::int64_t chosen = a_.index ? a_.index->chosen : 0;
+    c_.refuse_if(a_.index && c_.options.documents, "documents beside an index of keys");
     return c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
                           {{c_.sequence, c_.key_sequence}},
-                          {.fraction = attention_fraction(chosen, tokens),
+                          {.fraction = c_.seen_pairs(attention_fraction, chosen),
+                           .documents = c_.documents_of_sequence(),
                            .value_dim = value_,
                            .drops = c_.drops(a_.dropout)});
   }

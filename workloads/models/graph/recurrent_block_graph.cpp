@@ -9,6 +9,9 @@
 //   gates      block-diagonal: [b, s, heads, dim] . [heads, dim, gate] + bias
 //   rg_lru     sigmoids, a, the root and the recurrence in one kernel, as Griffin's own
 //   linear_out [hidden, heads*dim]
+//
+// Steps of inference keep of each sequence the convolution's last tokens and the recurrence's state;
+// a decoding step moves both on by one token.
 namespace shardsim::models {
 namespace {
 
@@ -61,13 +64,21 @@ class RecurrentGraph {
 
   TensorId scan(TensorId x) {
     const TensorId param = c_.g.parameter(inside("rg_lru.recurrent_param"), {{heads_, dim_}});
-    return c_.g.scan(Function::rg_lru, inside("rg_lru"),
-                     {.operands = {x, logits("input_gate", x), logits("recurrent_gate", x), param},
-                      .result = by_head(dim_),
-                      .kept = {},
-                      .whole = {c_.sequence},
-                      .work = {{static_cast<double>(rg_lru_operations),
-                                {c_.batch, c_.sequence, heads_, dim_}}}});
+    return c_.g.scan(
+        c_.is_decoding() ? Function::state_update : Function::rg_lru, inside("rg_lru"),
+        {.operands = {x, logits("input_gate", x), logits("recurrent_gate", x), param},
+         .result = by_head(dim_),
+         .kept = {},
+         .whole = {c_.sequence},
+         .work = {{static_cast<double>(rg_lru_operations), {c_.batch, c_.sequence, heads_, dim_}}},
+         .state = state()});
+  }
+
+  // In fp32 (transformers 5, RecurrentGemmaRglru).
+  GraphBuilder::State state() {
+    if (!c_.options.cache) return {};
+    const std::string name = inside("rg_lru") + ".state";
+    return {c_.g.cache(name, DType::f32, {{c_.batch}, {heads_}, {dim_}}), c_.is_decoding()};
   }
 
   GraphContext& c_;
@@ -79,7 +90,6 @@ class RecurrentGraph {
 }  // namespace
 
 TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference with a recurrent block");
   return RecurrentGraph(c, b).build(x);
 }
 
