@@ -310,9 +310,9 @@ TEST_CASE("A window around each token leaves its share of attention") {
   CHECK(models::bidirectional_fraction(4, 8) == 28.0 / 64);
 }
 
-// Two documents of 2 tokens and one of 4 fill 8: 2 * 2 + 8 pairs under a causal mask, of 64. Windows
-// of 2 leave 2 * 2 + (2 * 4 - 2). A token's document has (2 * 4 + 16) / 8 = 3 tokens on average. One
-// document of the sequence's length is the sequence.
+// Two documents of 2 tokens and one of 4 fill 8: 2 * 2 + 8 pairs under a causal mask, of 64.
+// Windows of 2 leave 2 * 2 + (2 * 4 - 2). A token's document has (2 * 4 + 16) / 8 = 3 tokens on
+// average. One document of the sequence's length is the sequence.
 TEST_CASE("Documents of a sequence leave their own shares of attention") {
   const Documents mixed{{{2, 2.0}, {4, 1.0}}};
   const auto within = [](std::int64_t window) {

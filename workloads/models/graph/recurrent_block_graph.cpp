@@ -10,7 +10,7 @@
 //   rg_lru     sigmoids, a, the root and the recurrence in one kernel, as Griffin's own
 //   linear_out [hidden, heads*dim]
 //
-// Steps of inference keep of each sequence the convolution's last tokens and the recurrence's state;
+// Steps of inference keep the last tokens of the convolution and the state of the recurrence;
 // a decoding step moves both on by one token.
 namespace shardsim::models {
 namespace {
