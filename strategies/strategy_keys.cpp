@@ -108,7 +108,9 @@ const std::vector<StrategyKey> key_table = {
      "of products that read the same input, as q, k and v: added up, then reduced over the model "
      "axis in one call (Megatron), or each in a call of its own (PyTorch's ColwiseParallel without "
      "sequence parallelism); late: together, but those of latents are carried on as sums to what "
-     "the latents are made of, and their weights' gradients are reduced in their place (DTensor)"},
+     "the latents are made of, and their weights' gradients are reduced in their place, and rows "
+     "of "
+     "experts that are not dealt out lie whole and are summed as tokens (DTensor)"},
     {"reshard_after_forward",
      {},
      "true, false, a number",

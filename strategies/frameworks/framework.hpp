@@ -33,10 +33,9 @@ struct Framework {
   void (*finish)(const JsonReader& strategy, const Mesh& mesh, Strategy& options) = nullptr;
   // Of a strategy with stages: how its schedule is run.
   void (*stages)(Strategy& options) = nullptr;
-  // Of a model: throws InputError where the framework itself refuses it, and warns in the layout of
-  // what is planned otherwise (model_checks.hpp).
+  // Of a model: throws InputError where the framework itself refuses it (model_checks.hpp).
   void (*check)(const Workload& workload, const Step& step, const Mesh& mesh,
-                const Strategy& strategy, Layout& layout) = nullptr;
+                const Strategy& strategy, const Layout& layout) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Framework>& frameworks();

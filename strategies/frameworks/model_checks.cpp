@@ -76,17 +76,10 @@ void check_stages(const Workload& workload, const Step& step, const Place& strat
   }
 }
 
-bool has_experts(const Workload& workload) {
-  return std::any_of(workload.blocks.begin(), workload.blocks.end(), [](const Block& block) {
-    return std::any_of(block.forward.begin(), block.forward.end(),
-                       [](const Op& op) { return op.function == Function::grouped_matmul; });
-  });
-}
-
 }  // namespace
 
 void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh& mesh,
-                         const Strategy& options, Layout& layout) {
+                         const Strategy& options, const Layout& layout) {
   const Place& strategy = options.place;
   if (options.pipeline) check_stages(workload, step, strategy);
   check_heads(workload, mesh, layout, strategy, "torchtitan",
@@ -96,17 +89,10 @@ void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh&
   const std::int64_t context = Mesh::size_of(layout.sequence_axes);
   const std::int64_t split = layout.sequence_parallel ? Mesh::size_of(layout.model_axes) : 1;
   check_tokens(workload, split * (context > 1 ? 2 * context : 1), strategy, "torchtitan");
-  const bool exchanges = layout.experts && !layout.experts->parallel.empty();
-  if (split > 1 && !exchanges && has_experts(workload)) {
-    layout.warnings.emplace_back(
-        "torchtitan reads the rows of all experts of a token from what one gather brings, and "
-        "adds up their results before it scatters them; here rows are gathered and scattered for "
-        "each expert, so that more is sent: approximate without expert parallelism");
-  }
 }
 
 void check_as_megatron(const Workload& workload, const Step& /*step*/, const Mesh& mesh,
-                       const Strategy& options, Layout& layout) {
+                       const Strategy& options, const Layout& layout) {
   const Place& strategy = options.place;
   check_heads(workload, mesh, layout, strategy, "Megatron-Core",
               [](const Heads& heads, std::int64_t devices) {

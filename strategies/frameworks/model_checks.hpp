@@ -15,15 +15,14 @@ namespace shardsim {
 // those of keys; tokens divide into parts for it, under sequence parallelism, times two for each
 // device of the context.
 // Neither a head that is the embedding nor multi-token prediction is split over stages
-// (models/common/decoder.py, models/deepseek_v3/mtp.py). Warns of mixtures under tensor parallelism
-// without expert parallelism, whose rows are planned split by tokens and not as they are there.
+// (models/common/decoder.py, models/deepseek_v3/mtp.py).
 void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh& mesh,
-                         const Strategy& strategy, Layout& layout);
+                         const Strategy& strategy, const Layout& layout);
 
 // Megatron-Core 0.16, transformer_config.py and tensor_parallel/mappings.py: tensor parallelism
 // divides heads, and heads of keys or is divided by them; under sequence parallelism it divides
 // the tokens of a device of the context.
 void check_as_megatron(const Workload& workload, const Step& step, const Mesh& mesh,
-                       const Strategy& strategy, Layout& layout);
+                       const Strategy& strategy, const Layout& layout);
 
 }  // namespace shardsim

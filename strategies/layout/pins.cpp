@@ -39,6 +39,8 @@ class Pinner {
     if (strategy_.sequence_parallel) pin_residual_stream();
     if (!strategy_.loss_parallel) pin_logits();
     if (strategy_.experts) pin_exchanged_rows();
+    const bool exchanges = strategy_.experts && !strategy_.experts->parallel.empty();
+    if (strategy_.input_gradients == InputGradients::late && !exchanges) pin_rows_whole();
   }
 
  private:
@@ -199,6 +201,21 @@ class Pinner {
             result_.pinned.try_emplace(rows, sharding_of_rows(tensor(rows)));
           }
         }
+      }
+    }
+  }
+
+  // Rows of tokens that every device of the model axis has, with the numbers and the weights of
+  // their experts (torchtitan 0.3, models/common/moe_sharding.py without expert parallelism).
+  void pin_rows_whole() {
+    for (const Block& block : workload_.blocks) {
+      for (const Op& op : block.forward) {
+        if (op.function == Function::dispatch) {
+          pin_whole(op.operands[1].tensor);
+          pin_whole(op.results[0].tensor);
+        }
+        if (op.function != Function::combine) continue;
+        for (const Operand& operand : op.operands) pin_whole(operand.tensor);
       }
     }
   }

@@ -45,6 +45,8 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
       layout_(layout),
       ring_(ring_axes(layout)),
       heads_(head_axes(layout)),
+      sums_rows_(layout.input_gradients == InputGradients::late &&
+                 !(layout.experts && !layout.experts->parallel.empty())),
       maker_(workload.tensors.size()),
       use_(workload.tensors.size()) {
   for (const Block& block : workload.blocks) {
@@ -75,7 +77,20 @@ FactorAxes PartialSums::factors_of(const Op& op) const {
   for (auto& [factor, axes] : factors) {
     std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
   }
+  for (const Operand& result : op.results) leave_whole(result, factors);
   return factors;
+}
+
+// What is added to sums is made as whole as these are.
+void PartialSums::leave_whole(const Operand& result, FactorAxes& factors) const {
+  const AxisList sums = added_to(result.tensor);
+  for (const Dim& dim : result.dims) {
+    for (const LabelId label : dim) {
+      const auto found = factors.find(label);
+      if (found == factors.end()) continue;
+      std::erase_if(found->second, [&](const AxisRef& axis) { return overlaps_any(axis, sums); });
+    }
+  }
 }
 
 AxisList PartialSums::made(TensorId tensor) const {
@@ -89,7 +104,10 @@ AxisList PartialSums::made(TensorId tensor) const {
     // Gradients of keys come home whole.
     std::erase_if(axes, [&](const AxisRef& axis) { return contains(ring_, axis); });
   }
-  const AxisList passed = passed_on(*op);
+  // Gradients of rows are made of whole ones, those of their weights of the rows.
+  const bool is_of_rows = sums_tokens(*op) && op->function == Function::combine_backward &&
+                          op->results.front().tensor == tensor;
+  const AxisList passed = is_of_rows ? AxisList{} : passed_on(*op);
   axes.insert(axes.end(), passed.begin(), passed.end());
   std::sort(axes.begin(), axes.end());
   return axes;
@@ -123,6 +141,17 @@ bool PartialSums::adds_gradients(const Op& op) const {
                      [&](const Operand& operand) { return is_activation_gradient(operand); });
 }
 
+// Of experts' rows, as tokens or as other gradients were added to them.
+bool PartialSums::adds_rows(const Op& op) const {
+  if (!sums_rows_ || !adds_gradients(op)) return false;
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+    const Op* maker = maker_[at(operand.tensor)];
+    if (maker == nullptr) return false;
+    return maker->function == Function::dispatch_backward ||
+           (maker->function == op.function && adds_rows(*maker));
+  });
+}
+
 bool PartialSums::is_activation_gradient(const Operand& operand) const {
   return workload_.tensors[at(operand.tensor)].role == TensorRole::activation_gradient;
 }
@@ -136,9 +165,31 @@ bool PartialSums::is_late(const Op& op) const {
                      [&](const Operand& operand) { return is_activation_gradient(operand); });
 }
 
+// Rows that lie whole on every device, of products whose width is split: forward the combination is
+// read by what adds it up with shared experts, each reduced by itself.
+bool PartialSums::sums_tokens(const Op& op) const {
+  return sums_rows_ &&
+         (op.function == Function::combine || op.function == Function::combine_backward ||
+          op.function == Function::dispatch_backward);
+}
+
+// Of combine (rows, ...), of its backward (gradient, numbers, rows, ...), of dispatch's (rows'
+// gradient, ...).
+AxisList PartialSums::passed_to_tokens(const Op& op) const {
+  const bool is_back = op.function == Function::combine_backward;
+  if (is_back && op.operands.size() < 4) return {};
+  const TensorId rows = op.operands[is_back ? 2 : 0].tensor;
+  return may_stay(rows) ? made(rows) : AxisList{};
+}
+
 bool PartialSums::may_stay(TensorId tensor) const {
   const Use& use = use_[at(tensor)];
+  const Op* maker = maker_[at(tensor)];
+  if (maker != nullptr && maker->function == Function::combine && sums_tokens(*maker)) return false;
   if (use.readers == 1) return true;
+  const bool becomes_tokens =
+      std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) { return sums_tokens(*op); });
+  if (becomes_tokens && static_cast<int>(use.ops.size()) == use.readers) return true;
   return static_cast<int>(use.ops.size()) == use.readers &&
          std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) {
            return is_late(*op) &&
@@ -148,9 +199,12 @@ bool PartialSums::may_stay(TensorId tensor) const {
 }
 
 AxisList PartialSums::passed_on(const Op& op) const {
+  if (sums_tokens(op)) return passed_to_tokens(op);
   const bool late = is_late(op);
   if (!late && !traits(op.function).linear) return {};
   if (layout_.input_gradients == InputGradients::apart && adds_gradients(op)) return {};
+  // A whole gradient beside sums is the sum of itself on one device and of nothing on the others.
+  const bool takes_whole = adds_rows(op);
   AxisList common;
   bool first = true;
   for (const Operand& operand : op.operands) {
@@ -158,6 +212,7 @@ AxisList PartialSums::passed_on(const Op& op) const {
     if (is_given(role) || role == TensorRole::parameter) continue;
     if (late && !is_activation_gradient(operand)) continue;
     const AxisList other = may_stay(operand.tensor) ? made(operand.tensor) : AxisList{};
+    if (takes_whole && other.empty()) continue;
     if (first) common = other;
     std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
     first = false;
@@ -192,6 +247,12 @@ AxisList PartialSums::batch_axes() const {
   return axes;
 }
 
+AxisList PartialSums::added_to(TensorId gradient) const {
+  const Use& use = use_[at(gradient)];
+  const bool is_added = use.readers == 1 && use.ops.size() == 1 && adds_rows(*use.ops.front());
+  return is_added ? layout_.model_axes : AxisList{};
+}
+
 AxisList PartialSums::kept(TensorId tensor) const {
   if (leaving_.contains(tensor) && is_of_no_example(tensor)) {
     AxisList axes = made(tensor);
@@ -200,6 +261,7 @@ AxisList PartialSums::kept(TensorId tensor) const {
     return axes;
   }
   const std::vector<const Op*>& readers = use_[at(tensor)].ops;
+  if (!may_stay(tensor) && use_[at(tensor)].readers == 1) return {};
   const bool has_more = use_[at(tensor)].readers > 1;
   if (readers.empty() || !(has_more ? may_stay(tensor) : is_summand(tensor))) return {};
   AxisList common = made(tensor);

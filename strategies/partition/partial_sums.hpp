@@ -39,6 +39,13 @@ class PartialSums {
   [[nodiscard]] bool is_summand(TensorId tensor) const;
   // Of the axes it is made partial over, those that are left for that reader to carry on.
   [[nodiscard]] AxisList kept(TensorId tensor) const;
+  // Of a whole gradient, the axes over which those that it is added to stay sums.
+  [[nodiscard]] AxisList added_to(TensorId gradient) const;
+  // Has the op gradients of tokens gathered for it that others have had gathered before it?
+  // (torchtitan, at the boundaries of routed and of shared experts.)
+  [[nodiscard]] bool gathers_again(const Op& op) const {
+    return sums_tokens(op) && op.function == Function::combine_backward;
+  }
   // Is it an attention whose sequence is split? One token behind a context is whole on all devices.
   [[nodiscard]] bool splits_context(const Op& op) const;
 
@@ -47,6 +54,8 @@ class PartialSums {
   // none.
   [[nodiscard]] AxisList passed_on(const Op& op) const;
   [[nodiscard]] bool adds_gradients(const Op& op) const;
+  [[nodiscard]] bool adds_rows(const Op& op) const;
+  void leave_whole(const Operand& result, FactorAxes& factors) const;
   void split_heads(const Op& op, FactorAxes& factors) const;
 
   [[nodiscard]] bool is_left_apart(TensorId gradient) const;
@@ -56,6 +65,10 @@ class PartialSums {
   // Of a backward op of what makes latents and reads them: are its results sums where the gradient
   // that it reads is one (InputGradients::late)?
   [[nodiscard]] bool is_late(const Op& op) const;
+  // Of what takes rows of experts to tokens, and back: are sums of rows carried on to tokens, which
+  // are fewer (InputGradients::late)? Of its operands the one that the sums come in by.
+  [[nodiscard]] bool sums_tokens(const Op& op) const;
+  [[nodiscard]] AxisList passed_to_tokens(const Op& op) const;
   [[nodiscard]] bool is_activation_gradient(const Operand& operand) const;
   // Is it read as a sum by all that read it, if by any?
   [[nodiscard]] bool may_stay(TensorId tensor) const;
@@ -70,6 +83,7 @@ class PartialSums {
   const Layout& layout_;
   AxisList ring_;   // of attention over a sequence that is split (layout/context_axes.hpp)
   AxisList heads_;  // that split its heads in its place
+  bool sums_rows_;  // of experts that lie whole on every device, as tokens
   std::vector<const Op*> maker_;
   std::vector<Use> use_;
   std::set<TensorId> leaving_;  // last gradients of what blocks carry in

@@ -179,10 +179,7 @@ class Partitioner {
     if (splits_context(op) && !ring_.empty()) {
       return visit_ring(op, factors, pass);
     }
-    if (op.view) {
-      visit_view(op, factors, pass);
-      return;
-    }
+    if (op.view) return visit_view(op, factors, pass);
     Item item;
     item.name = op.name;
     item.recompute = op.recompute;
@@ -307,7 +304,8 @@ class Partitioner {
       return before->second;
     }
     for (const ValueId known : brought_[tensor]) {
-      if (builder_.value(known).sharding == needed) return known;
+      if (builder_.value(known).sharding == needed && !partial_sums_.gathers_again(op))
+        return known;
     }
     const ValueId brought = builder_.bring(in_parts(home), needed, Stream::activations,
                                            OpReads{&op, home, needed}, pass.body);
@@ -350,7 +348,9 @@ class Partitioner {
                            ? shardings_.summed.find(tensor.primal)
                            : shardings_.summed.end();
     const bool reduces = apart != shardings_.summed.end();
-    Sharding target = without(reduces ? apart->second : shardings_.of(id), kept);
+    AxisList left = partial_sums_.added_to(id);
+    left.insert(left.end(), kept.begin(), kept.end());
+    Sharding target = without(reduces ? apart->second : shardings_.of(id), left);
     target.partial = kept;
     if (reduces) {
       const GradientsReduced reason{builder_.tensor(tensor.primal).name, {tensor.primal}};

@@ -104,10 +104,15 @@ void OptimizerPass::clip(const Block& block, std::vector<ClippedGradient>& clipp
     const ValueId gradient =
         added != added_up_.end() ? added->second : gradients_.gradient(parameter);
     AxisList axes = gradients_.model_axes(parameter);
+    // DTensors are of a mesh with the model axis, those that are whole over it, too.
+    if (layout_.input_gradients == InputGradients::late && sums_of(parameter, axes).empty()) {
+      axes.insert(axes.end(), layout_.model_axes.begin(), layout_.model_axes.end());
+    }
     for (const AxisRef& axis : split_axes(builder_.value(gradient).sharding)) {
       if (!contains(axes, axis)) axes.push_back(axis);
     }
     std::sort(axes.begin(), axes.end());
+    axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
     std::vector<AxisList> sums = sums_of(parameter, axes);
     clipped.push_back({gradient, std::move(axes), std::move(sums)});
   }
