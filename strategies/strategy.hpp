@@ -61,8 +61,8 @@ enum class ShardDimension {
 enum class InputGradients : std::uint8_t {
   together,  // added up, then reduced: one all-reduce (Megatron)
   apart,  // each reduced by itself: three (PyTorch, where each ColwiseParallel has its own input)
-  late  // together, rows of experts as tokens, those of latents at what the latents are made of, and with their weights'
-        // gradients (DTensor, of weights that are whole on every device)
+  late  // together, rows of experts as tokens, those of latents at what these are made of, and with
+        // their weights' gradients (DTensor, of weights that are whole on every device)
 };
 
 // What an experiment says of a step: what its layout is made by (layout/assign.hpp makes it, of a
