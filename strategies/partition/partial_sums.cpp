@@ -217,6 +217,10 @@ AxisList PartialSums::passed_on(const Op& op) const {
     std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
     first = false;
   }
+  // Of the context, keys' gradients are scattered at once.
+  if (late && !traits(op.function).linear) {
+    std::erase_if(common, [&](const AxisRef& axis) { return !contains(layout_.model_axes, axis); });
+  }
   return common;
 }
 
