@@ -13,16 +13,15 @@ namespace shardsim {
 
 // torchtitan 0.3, models/common/decoder.py and trainer.py: tensor parallelism divides heads, also
 // those of keys; tokens divide into parts for it, under sequence parallelism, times two for each
-// device of the context.
-// Neither a head that is the embedding nor multi-token prediction is split over stages
-// (models/common/decoder.py, models/deepseek_v3/mtp.py).
+// device of the context. Neither a head that is the embedding nor multi-token prediction is split
+// over stages (models/common/decoder.py, models/deepseek_v3/mtp.py).
 void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh& mesh,
-                         const Strategy& strategy, const Layout& layout);
+                         const Strategy& options, const Layout& layout);
 
 // Megatron-Core 0.16, transformer_config.py and tensor_parallel/mappings.py: tensor parallelism
 // divides heads, and heads of keys or is divided by them; under sequence parallelism it divides
 // the tokens of a device of the context.
 void check_as_megatron(const Workload& workload, const Step& step, const Mesh& mesh,
-                       const Strategy& strategy, const Layout& layout);
+                       const Strategy& options, const Layout& layout);
 
 }  // namespace shardsim
