@@ -64,6 +64,17 @@ const std::string mamba = R"({"architectures": ["MambaForCausalLM"], "model_type
     "residual_in_fp32": true})";
 constexpr std::int64_t mamba_state = two * 4 * 512 * (4 + 16);
 
+// 2 recurrent blocks of 256 channels, of which 3 tokens of bf16 are kept and a state of fp32 (as
+// transformers' RecurrentGemma does, and `model` counts), and one layer that sees 64 tokens by one
+// head of 64.
+const std::string griffin = R"({"architectures": ["RecurrentGemmaForCausalLM"],
+    "model_type": "recurrent_gemma", "hidden_size": 256, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 1, "lru_width": 256,
+    "intermediate_size": 768, "vocab_size": 1000, "attention_window_size": 64, "conv1d_width": 4,
+    "block_types": ["recurrent", "recurrent", "attention"]})";
+constexpr std::int64_t griffin_state = 2 * 256 * (3 * two + 4);
+constexpr std::int64_t griffin_window = 2 * 64 * 64 * two;
+
 // Every fourth of 8 layers attends with 2 heads of keys of 64; the others have 4 heads of keys of
 // 32, with 2 heads of values of 32 each, and a convolution of 4 tokens over q, k and v.
 const std::string qwen_next = R"({"architectures": ["Qwen3NextForCausalLM"],
@@ -169,6 +180,15 @@ TEST_CASE("Matrices of experts that no token visits are not read") {
   CHECK(read(4) == Approx(8 * (1 - std::pow(3.0 / 4, 4)) + 4 * rows_of_a_token));
   CHECK(read(4, over(R"("dp": 4)")) == Approx(2 + rows_of_a_token));
   CHECK(read(1000) == Approx(8 + 1000 * rows_of_a_token));
+}
+
+TEST_CASE("recurrent blocks keep a state that does not grow") {
+  const std::int64_t each = griffin_state + griffin_window;
+  CHECK(cached(planned(griffin, decode(2, 100))) == 2 * each);
+  CHECK(cached(planned(griffin, decode(2, 1000))) == 2 * each);
+  CHECK(cached(planned(griffin, R"("step": "prefill", "batch": 2, "sequence": 128)")) == 2 * each);
+  CHECK(cached(planned(griffin, decode(2, 100), over(R"("tp": 4)"))) ==
+        2 * (griffin_state / 4 + griffin_window));
 }
 
 TEST_CASE("Mixers keep a state of fixed size") {

@@ -170,6 +170,7 @@ TEST_CASE("Megatron's arguments for experts, stages and sequences", "[laws]") {
 
 TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
   const std::vector<Choices> dimensions = {
+      // The second with the sizes of Qwen3 8B, whose head is not its embedding.
       {R"({"workload": {"model": "llama-3.1-8b"}})",
        R"({"workload": {"model": {"base": "qwen3-1.7b", "hidden_size": 4096, "intermediate_size": 12288,
            "num_hidden_layers": 36, "num_attention_heads": 32, "tie_word_embeddings": false}}})"},

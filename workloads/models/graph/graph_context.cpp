@@ -226,12 +226,15 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
 }
 
 TensorId GraphContext::convolution(const std::string& name, TensorId x, const Dim& channels,
-                                   std::int64_t taps, bool bias, bool silu) {
+                                   std::int64_t taps, bool bias, bool silu,
+                                   std::optional<std::int64_t> kept) {
   const TensorId weight =
       g.parameter(name + ".weight", {channels, {label("one", 1)}, {label("taps", taps)}});
   const TensorId offset = bias ? g.parameter(name + ".bias", {channels}) : no_tensor;
-  return g.convolution(name, x, weight, offset, sequence, silu,
-                       state(name + ".state", {{batch}, channels, {label("taps", taps)}}));
+  return g.convolution(
+      name, x, weight, offset, sequence, silu,
+      state(name + ".state",
+            {{batch}, channels, {kept ? label("kept taps", *kept) : label("taps", taps)}}));
 }
 
 TensorId GraphContext::activate(const std::string& activation, const std::string& name, TensorId x,

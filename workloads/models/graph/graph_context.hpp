@@ -76,9 +76,9 @@ class GraphContext {
                 const std::vector<LabelId>& over, const Dims& weight = {});
   // nn.Conv1d, depthwise and causal, of `taps` tokens: weight [channels, 1, taps], bias [channels];
   // with silu in the same kernel or without. `name` is full. In steps of inference the last `taps`
-  // tokens are kept.
+  // tokens are kept, or as many as `kept` says.
   TensorId convolution(const std::string& name, TensorId x, const Dim& channels, std::int64_t taps,
-                       bool bias, bool silu);
+                       bool bias, bool silu, std::optional<std::int64_t> kept = {});
   // The current stack's labels from here on.
   void enter(const Stack& stack);
   // Of all pairs of queries and keys of the current stack, those within documents; of each, what

@@ -10,8 +10,9 @@
 //   rg_lru     sigmoids, a, the root and the recurrence in one kernel, as Griffin's own
 //   linear_out [hidden, heads*dim]
 //
-// Steps of inference keep the last tokens of the convolution and the state of the recurrence;
-// a decoding step moves both on by one token.
+// Steps of inference keep the last tokens of the convolution, one less than its taps, and the state
+// of the recurrence (transformers 5.23, RecurrentGemmaRecurrentBlock); a decoding step moves both
+// on by one token.
 namespace shardsim::models {
 namespace {
 
@@ -32,7 +33,7 @@ class RecurrentGraph {
     const TensorId y = c_.activate(b_.activation, at_ + ".act_fn", project("linear_y", x));
     const TensorId in = project("linear_x", x);
     const TensorId mixed = c_.convolution(inside("conv_1d"), in, {heads_, dim_}, b_.kernel,
-                                          /*bias=*/true, /*silu=*/false);
+                                          /*bias=*/true, /*silu=*/false, b_.kernel - 1);
     const TensorId states = scan(mixed);
     const TensorId product = c_.g.elementwise(Function::multiply, at_ + ".product", {states, y});
     return c_.linear({inside("linear_out"), {c_.hidden}, {heads_, dim_}, /*bias=*/true}, product,
