@@ -124,7 +124,8 @@ TEST_CASE("accumulation multiplies what is done in each microbatch") {
   CHECK(four.plan.subject.tokens_per_step == one.plan.subject.tokens_per_step);
 }
 
-// Tasks are counted before they are made: 10^9 microbatches of gpt2 would be 10^11 of them.
+// Tasks are counted before they are made: 10^9 microbatches of gpt2 would be 10^11 of them, and
+// 2^23 (emit.cpp, most_tasks) are the most.
 TEST_CASE("a step of more tasks than a plan may have is refused") {
   Step step = usual_step();
   step.sequence = 1;
