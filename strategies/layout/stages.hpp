@@ -16,7 +16,12 @@
 //   layout             Megatron's string, layout_string.hpp
 //
 // Where it does not come out even Megatron refuses, torchtitan gives the first stages one more:
-// Remainder says which. Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
+// Remainder says which. With the latter, layers of multi-token prediction then count as layers, as
+// the loss does: DeepSeek-V3's 61 are 4 on each of 15 stages and one with MTP and loss. Where it
+// comes out even so, embedding and loss count as a layer each: Llama 3.1 405B's 126, Qwen3's 94.
+// Both as Megatron Bridge lays these models out (recipes/deepseek, llama and qwen).
+//
+// Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
 // get_transformer_layer_offset, TransformerConfig) and torchtitan 0.3.0's
 // (_generate_llm_fqn_per_model_part). Layers of MTP are with the loss unless a layout says
 // otherwise.

@@ -1,6 +1,7 @@
 // Which layers a stage has, where no record of Megatron says it: torchtitan's way, lists, errors.
 #include "strategies/layout/stages.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "strategies/layout/layout_string.hpp"
@@ -47,6 +48,37 @@ TEST_CASE("torchtitan gives the first stages what is left over") {
   set_one_less_at_ends(request);
   request.remainder = Remainder::to_first_stages;
   CHECK(counts_of(request) == std::vector<std::int32_t>{4, 5, 4, 4, 4, 4, 4, 3});
+}
+
+// Megatron Bridge's layouts (recipes/deepseek/deepseek_v3.py): 15 stages of 4 layers, then one, MTP
+// and the loss; on 4 ranks 16, 16, 16 and 13; on 32 stages two each, the last without any, and one
+// left over, which it gives the stage of the embedding.
+TEST_CASE("Multi-token prediction and the loss count where 61 layers do not come out") {
+  StagesRequest request{.layers = 61, .mtp_layers = 1, .ranks = 16};
+  request.remainder = Remainder::to_first_stages;
+  std::vector<std::int32_t> expected(15, 4);
+  expected.push_back(1);
+  CHECK(counts_of(request) == expected);
+  request.ranks = 4;
+  CHECK(counts_of(request) == std::vector<std::int32_t>{16, 16, 16, 13});
+  request.virtual_stages = 8;
+  const std::vector<std::int32_t> counts = counts_of(request);
+  CHECK(counts.back() == 0);
+  CHECK(std::count(counts.begin(), counts.end(), 2) == 30);
+  CHECK(std::count(counts.begin(), counts.end(), 1) == 1);
+}
+
+// Megatron's account_for_embedding_in_pipeline_split and its sister, which recipes of both turn on.
+TEST_CASE("Embedding and loss count where layers come out even with them") {
+  StagesRequest request{.layers = 94, .ranks = 8};
+  request.remainder = Remainder::to_first_stages;
+  CHECK(counts_of(request) == std::vector<std::int32_t>{11, 12, 12, 12, 12, 12, 12, 11});
+  request = {.layers = 126, .ranks = 16, .virtual_stages = 8};
+  request.remainder = Remainder::to_first_stages;
+  const std::vector<std::int32_t> counts = counts_of(request);
+  CHECK(counts.front() == 0);
+  CHECK(counts.back() == 0);
+  CHECK(std::count(counts.begin(), counts.end(), 1) == 126);
 }
 
 TEST_CASE("A list is of stages or of ranks") {
