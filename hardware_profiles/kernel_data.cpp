@@ -106,16 +106,25 @@ AttentionTable read_attention(const JsonReader& reader) {
           read_seconds(reader.at("overhead"))};
 }
 
-GroupedTable read_grouped(const JsonReader& reader) {
-  reader.only_keys({"efficiency", "side", "overhead", "kind", "source", "date", "note"});
-  return {read_source(reader), read_fraction(reader.at("efficiency")),
-          read_size_of_table(reader.at("side")), read_seconds(reader.at("overhead"))};
+RowExchangeTable read_row_exchange(const JsonReader& reader) {
+  reader.only_keys({"overhead", "overhead_across", "token", "token_byte", "row", "row_byte", "kind",
+                    "source", "date", "note"});
+  return {read_source(reader),
+          read_seconds(reader.at("overhead")),
+          read_seconds(reader.at("overhead_across")),
+          read_seconds(reader.at("token")),
+          read_seconds(reader.at("token_byte")),
+          read_seconds(reader.at("row")),
+          read_seconds(reader.at("row_byte"))};
 }
 
 OperationTable read_operation(const JsonReader& reader) {
-  reader.only_keys({"efficiency", "overhead", "kind", "source", "date", "note"});
-  return {read_source(reader), read_fraction(reader.at("efficiency")),
-          read_seconds(reader.at("overhead"))};
+  reader.only_keys({"efficiency", "flop_efficiency", "overhead", "kind", "source", "date", "note"});
+  OperationTable table{read_source(reader), read_fraction(reader.at("efficiency")),
+                       read_seconds(reader.at("overhead"))};
+  if (const auto rate = reader.find("flop_efficiency"))
+    table.flop_efficiency = read_fraction(*rate);
+  return table;
 }
 
 // Between two rows, and beyond the first and last as there.
@@ -173,15 +182,12 @@ LogRatio log_ratio(const ProductTable& table, std::int64_t m, std::int64_t n, st
 
 KernelData read_kernel_data(const JsonReader& document, const std::string& name) {
   document.only_keys(
-      {"schema", "name", "device", "products", "grouped", "attention", "operations"});
+      {"schema", "name", "device", "products", "attention", "operations", "row_exchange"});
   KernelData data;
   data.name = name;
   data.device = read_text(document.at("device"));
   if (const auto products = document.find("products")) {
     data.products = read_tables<ProductTable>(*products, read_products);
-  }
-  if (const auto grouped = document.find("grouped")) {
-    data.grouped = read_tables<GroupedTable>(*grouped, read_grouped);
   }
   if (const auto attention = document.find("attention")) {
     for (const auto& [generation, directions] : attention->members()) {
@@ -196,6 +202,13 @@ KernelData read_kernel_data(const JsonReader& document, const std::string& name)
       for (const auto& [stack, table] : stacks.members()) {
         data.operations[function].emplace(stack, read_operation(table));
       }
+    }
+  }
+  if (const auto exchanges = document.find("row_exchange")) {
+    for (const auto& [kernels, ways] : exchanges->members()) {
+      ways.only_keys({"dispatch", "combine"});
+      data.row_exchange.emplace(kernels, RowExchangeTables{read_row_exchange(ways.at("dispatch")),
+                                                           read_row_exchange(ways.at("combine"))});
     }
   }
   return data;

@@ -8,6 +8,7 @@
 //            was measured the logarithm of measured / formula along m (ProductTable::log_ratio)
 // Attention  a formula for each kernel generation and direction
 // Operations that memory bounds: what they reach of its bandwidth, by operation and stack
+// Rows of tokens sent to experts' devices: what a multiprocessor needs for one
 //
 // Example: the table says 0.02 at [4096 x 4096] x [4096 x 4096], the formula 200 us: 204 us.
 #pragma once
@@ -92,31 +93,44 @@ struct AttentionTables {
   std::map<DType, AttentionTable> backward;
 };
 
-// Products of experts, each of m rows on average.
+// Kernels that send tokens' rows to the devices of experts (dispatch) or back to their sums
+// (combine), which the multiprocessors at work on them bound where links do not:
 //
-//   time = overhead + max(flops / (peak efficiency) (1 + side / m), bytes / bandwidth)
-struct GroupedTable {
+//   time = overhead + (tokens (token + bytes token_byte) + rows (row + bytes row_byte)) / sms
+//
+// with the bytes of a row, and a row for each device that has an expert of a token, its own
+// counted. Over several nodes it is overhead_across in place of overhead.
+struct RowExchangeTable {
   Source source;
-  double efficiency = 1;
-  double side = 0;
   Seconds overhead{0};
+  Seconds overhead_across{0};
+  Seconds token{0};
+  Seconds token_byte{0};
+  Seconds row{0};
+  Seconds row_byte{0};
+};
+struct RowExchangeTables {
+  RowExchangeTable dispatch;
+  RowExchangeTable combine;
 };
 
-// An operation that memory bounds: time = overhead + bytes / (bandwidth efficiency).
+// An operation that memory bounds, time = overhead + bytes / (bandwidth efficiency), or that is no
+// product by itself: then what it reaches of the peak may bound it.
 struct OperationTable {
   Source source;
   double efficiency = 1;
   Seconds overhead{0};
+  std::optional<double> flop_efficiency = {};
 };
 
 struct KernelData {
   std::string name;    // "h100"; a path for a file of one's own
   std::string device;  // that was measured: "H100 SXM5 80 GB"
   std::map<DType, ProductTable> products;
-  std::map<DType, GroupedTable> grouped;
   std::map<std::string, AttentionTables> attention;  // by generation: "flash-2"
   // By function ("rms_norm") and stack ("eager").
   std::map<std::string, std::map<std::string, OperationTable>> operations;
+  std::map<std::string, RowExchangeTables> row_exchange;  // by kernels: "deepep"
 };
 
 // Throws InputError with the place.

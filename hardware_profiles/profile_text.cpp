@@ -52,9 +52,6 @@ std::string kernels_text(const DeviceProfile& device, std::size_t width) {
                                "elsewhere modelled",
                                products.curves.size())});
   }
-  for (const auto& [dtype, grouped] : data.grouped) {
-    table.add_row({"products of experts", std::string(name_of(dtype)), how(grouped.source)});
-  }
   for (const auto& [generation, directions] : data.attention) {
     for (const auto& [dtype, forward] : directions.forward) {
       table.add_row({"attention " + generation, std::string(name_of(dtype)), how(forward.source)});
@@ -68,6 +65,10 @@ std::string kernels_text(const DeviceProfile& device, std::size_t width) {
     for (const auto& [stack, operation] : stacks) {
       table.add_row({fmt::format("{}, {}", function, stack), "any", how(operation.source)});
     }
+  }
+  for (const auto& [kernels, ways] : data.row_exchange) {
+    table.add_row({"rows to experts, " + kernels, "any", how(ways.dispatch.source)});
+    table.add_row({"rows from experts, " + kernels, "any", how(ways.combine.source)});
   }
   const bool is_scaled = data.device != device.name;
   return fmt::format("\nKernels are looked up in \"{}\", measured on {}{}.\n\n{}", data.name,

@@ -139,6 +139,7 @@ struct Collective {
   // Of a scatter that XLA may spell as permutes beside pieces of the product that it sums (its
   // "windowed einsum"): what that product sums over on all devices; else 0.
   std::int64_t contracted = 0;
+  bool awaited = false;  // by the host, which issues what comes behind it when it has ended
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
@@ -252,6 +253,9 @@ struct Plan {
   // of them are one launch.
   std::string issued_by;
   bool layers_are_graphs = false;  // the tasks of a layer, forward or backward, are one launch
+  // All tasks of a layer before its experts' rows are exchanged are one launch, all behind another,
+  // and a layer without experts one.
+  bool parts_are_graphs = false;
   bool awaits_messages = false;    // nothing is issued before what was to be received is there
   std::vector<std::string> names;  // distinct
   std::vector<Kernel> kernels;

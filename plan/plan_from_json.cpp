@@ -111,16 +111,20 @@ std::vector<std::pair<std::int64_t, std::int64_t>> read_pairs(const JsonReader& 
 }
 
 RowVisits read_visits(const JsonReader& json) {
-  json.only_keys({"places", "visited", "multiprocessors"});
+  json.only_keys({"places", "visited", "multiprocessors", "kernels", "combines", "row_bytes"});
   const std::int64_t places = json.at("places").integer(1, most_places);
-  return {places, json.at("visited").integer(1, places),
-          static_cast<std::int32_t>(json.at("multiprocessors").integer(0, most_places))};
+  return {places,
+          json.at("visited").integer(1, places),
+          static_cast<std::int32_t>(json.at("multiprocessors").integer(1, most_places)),
+          read_enum(json.at("kernels"), RowKernels::hybridep),
+          json.at("combines").boolean(),
+          Bytes(json.at("row_bytes").integer(1, most_bytes))};
 }
 
 Collective read_collective(const JsonReader& json, const Plan& plan) {
   json.only_keys({"kind", "axes", "groups", "source_target_pairs", "dtype", "payload_bytes",
                   "group_size", "count", "parts", "reason", "remedy", "parallelism", "visits",
-                  "contracted"});
+                  "contracted", "awaited"});
   Collective collective;
   collective.kind = read_enum(json.at("kind"), CollectiveKind::broadcast);
   for (const JsonReader& axis : json.at("axes").elements()) {
@@ -143,6 +147,7 @@ Collective read_collective(const JsonReader& json, const Plan& plan) {
     collective.parallelism = read_enum(*of, Parallelism::scalars);
   }
   if (const auto visits = json.find("visits")) collective.visits = read_visits(*visits);
+  if (const auto awaited = json.find("awaited")) collective.awaited = awaited->boolean();
   if (const auto contracted = json.find("contracted")) {
     collective.contracted = contracted->integer(0, std::numeric_limits<std::int64_t>::max());
   }
@@ -303,7 +308,7 @@ Product read_product(const JsonReader& json) {
 Plan plan_from_json(const JsonReader& document) {
   document.only_keys({"schema", "shardsim", "subject", "mesh", "devices", "collectives", "kernels",
                       "transfers", "names", "programs", "padding", "notes", "issued_by",
-                      "layers_are_graphs", "awaits_messages"});
+                      "layers_are_graphs", "parts_are_graphs", "awaits_messages"});
   (void)document.at("schema").choice({"shardsim/plan/1"});
   Plan plan;
   plan.subject = read_subject(document.at("subject"));
@@ -311,6 +316,9 @@ Plan plan_from_json(const JsonReader& document) {
   if (const auto stack = document.find("issued_by")) plan.issued_by = stack->choice(stacks());
   if (const auto whole = document.find("layers_are_graphs")) {
     plan.layers_are_graphs = whole->boolean();
+  }
+  if (const auto parts = document.find("parts_are_graphs")) {
+    plan.parts_are_graphs = parts->boolean();
   }
   if (const auto awaits = document.find("awaits_messages")) {
     plan.awaits_messages = awaits->boolean();

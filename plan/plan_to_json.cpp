@@ -38,10 +38,14 @@ Json collective_to_json(const Plan& plan, const Collective& collective, std::int
     json["parallelism"] = name_of(collective.parallelism);
   }
   if (collective.contracted > 0) json["contracted"] = collective.contracted;
+  if (collective.awaited) json["awaited"] = true;
   if (const auto& visits = collective.visits) {
     json["visits"] = {{"places", visits->places},
                       {"visited", visits->visited},
-                      {"multiprocessors", visits->multiprocessors}};
+                      {"multiprocessors", visits->multiprocessors},
+                      {"kernels", name_of(visits->kernels)},
+                      {"combines", visits->combines},
+                      {"row_bytes", visits->row.count()}};
   }
   return json;
 }
@@ -150,6 +154,7 @@ Json plan_to_json(const Plan& plan) {
   json["devices"] = plan.mesh.devices();
   if (!plan.issued_by.empty()) json["issued_by"] = plan.issued_by;
   if (plan.layers_are_graphs) json["layers_are_graphs"] = true;
+  if (plan.parts_are_graphs) json["parts_are_graphs"] = true;
   if (plan.awaits_messages) json["awaits_messages"] = true;
   json["collectives"] = Json::array();
   const std::vector<std::int64_t> counts = executions(plan);

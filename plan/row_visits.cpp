@@ -4,6 +4,10 @@
 
 namespace shardsim {
 
+std::string_view name_of(RowKernels kernels) {
+  return kernels == RowKernels::deepep ? "deepep" : "hybridep";
+}
+
 double copies_by_part(std::int64_t places, std::int64_t visited, std::int64_t parts) {
   const std::int64_t own = (places + parts - 1) / parts;
   double missed = 1;

@@ -3,9 +3,9 @@
 
     scripts/distill_kernels.py MEASUREMENTS     (needs numpy and scipy)
 
-MEASUREMENTS holds kernels/aic_gemm.csv.gz, kernels/aic_attention_prefill.csv.gz (NVIDIA's
-aiconfigurator-core 0.12.0, Apache-2.0) and compute/*.json (SimuMax, cudnn-frontend, Azure). What is
-fitted and how curves are kept stands in hardware_profiles/kernel_data.hpp. Of several measurements of
+MEASUREMENTS holds kernels/aic_gemm.csv.gz, kernels/aic_attention_prefill.csv.gz and
+kernels/aic_deepep_all_to_all.csv.gz (NVIDIA's aiconfigurator-core 0.12.0, Apache-2.0) and compute/*.json
+(SimuMax, cudnn-frontend, Azure). What is fitted and how curves are kept stands in hardware_profiles/kernel_data.hpp. Of several measurements of
 one shape the geometric mean counts. Prints the errors of the formula, of the curves at the shapes
 that were left out of them, and with each [n, k] left out in turn.
 """
@@ -16,7 +16,8 @@ import sys
 
 from kernel_tables.attention import attention
 from kernel_tables.common import DEVICES
-from kernel_tables.operations import grouped, operations
+from kernel_tables.exchanges import exchanges
+from kernel_tables.operations import operations
 from kernel_tables.products import products
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -27,9 +28,9 @@ def main():
     for device, (_, name, *_) in DEVICES.items():
         table = {"schema": "shardsim/kernels/1", "name": device, "device": name,
                  "products": products(measurements, device),
-                 "grouped": grouped(measurements, device),
                  "attention": attention(measurements, device),
-                 "operations": operations(measurements, device)}
+                 "operations": operations(measurements, device),
+                 "row_exchange": exchanges(measurements, device)}
         for function, stacks in table["operations"].items():
             for stack, one in stacks.items(): print(device, function, stack, one["efficiency"])
         for generation, directions in table["attention"].items():

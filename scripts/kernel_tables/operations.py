@@ -1,41 +1,11 @@
-"""Products of experts, and operations that memory bounds."""
+"""Operations that memory bounds."""
 
 import collections
 import json
-import math
 
 import numpy as np
 
-from kernel_tables.common import (AIC, DATE, DEVICES, OWN_SOURCE, SIMUMAX, fraction, mean_errors,
-                                  minimized, own_rows, rows_of)
-
-def grouped(measurements, device):
-    """Of SimuMax on B200: forward and input gradients; weight gradients are another kernel."""
-    if device != "b200": return {}
-    peak = DEVICES[device][2]
-    document = json.loads((measurements / "compute/simumax_op_efficiency_b200.json").read_text())
-    points = []
-    for row in document["rows"]:
-        if row["op"] != "group_matmul" or row["stage"] == "bwd_grad_w": continue
-        flops = 2 * row["ng"] * row["M"] * row["N"] * row["K"]
-        points.append((row["M"], flops, flops / (row["achieved_tflops"] * 1e12)))
-    rows, flops, times = np.array(points, dtype=float).T
-
-    def formula(c):
-        return c[2] + flops / (peak * c[0]) * (1 + c[1] / rows)
-
-    def constants(x):
-        return fraction(x[0]), math.exp(x[1]), math.exp(x[2]) * 1e-6
-
-    x = minimized(lambda x: np.mean(np.abs(np.log(formula(constants(x)) / times))), [[0, 5, 3]])
-    efficiency, side, overhead = constants(x)
-    errors = mean_errors(np.log(times / formula(constants(x))))
-    return {"bf16": {"efficiency": round(efficiency, 4), "side": round(side, 1),
-                     "overhead": f"{overhead * 1e6:.3f} us", "kind": "measured", "date": DATE,
-                     "source": f"{SIMUMAX}/b200_bf16_ceperm.json",
-                     "note": f"{len(points)} rows of Transformer Engine's grouped products, forward "
-                             f"and input gradients, {errors} off at the median and 90th percentile"}}
-
+from kernel_tables.common import AIC, DATE, DEVICES, OWN_SOURCE, SIMUMAX, own_rows, rows_of
 
 NORMS = "NVIDIA/cudnn-frontend benchmark/norms/results/**.csv @3929da2"
 # Eager PyTorch's there has a kernel of its own forward, as since torch 2.8: left out.
@@ -56,13 +26,36 @@ def operations(measurements, device):
     add_transformer_engine(measurements, tables, device)
     add_quantizing(measurements, tables, device)
     if device == "h100": add_megatron(tables, device)
+    add_scans(tables, device)
     return tables
+
+
+def add_scans(tables, device):
+    """Mamba 2's chunks as Triton has them: five kernels forward, on one H100 1.07e7 to 1.29e7 tokens
+    a second of 128 heads of 64, state of 128, in chunks of 256, 4096 tokens and more: 8.45 MFLOP and
+    50 kB a token as workloads/graph counts them."""
+    measured = device == "h100"
+    table = {"efficiency": 0.9, "flop_efficiency": 0.1, "overhead": "2 us",
+             "kind": "measured" if measured else "derived", "date": DATE,
+             "source": "vllm-project/vllm pull request 27299, mamba_ssm's kernels",
+             "note": "forward on H100" if measured else "the share of the peak that an H100 reaches"}
+    backward = {**table, "kind": "derived", "note": "the share of the peak that forward reaches"}
+    for stack in ("eager", "compiled", "transformer-engine"):
+        tables["chunked_scan"][stack] = table
+        tables["chunked_scan_backward"][stack] = backward
 
 
 # Who has measured what Megatron's kernels reach of the bandwidth, in its own words: all that memory
 # bounds ("default") and permutations of rows; with the bandwidth of the device measured.
 SIMUMAX_DEVICES = {"a100": ["a100_pcie"], "b200": ["b200"], "gb300": ["b200"],
                    "h100": ["a100_pcie", "b200"]}
+# Of Megatron-LM's own times of a layer of experts on 8 H100 (tests/functional_tests/test_cases/
+# common/moe_perf/baseline.json @d98e8a6): what its all-to-all dispatcher, which copies rows once more
+# on each way, takes over DeepEP's, less the difference of their exchanges: 0.47 GB twice in 0.6 ms.
+MOE_PERF_H100 = {"efficiency": 0.8, "overhead": "2 us", "kind": "derived", "date": DATE,
+                 "source": "NVIDIA/Megatron-LM moe_perf/baseline.json @d98e8a6",
+                 "note": "permutations of rows of 14 kB, 32 experts on 8 devices, forward: the "
+                         "difference of two dispatchers"}
 SIMUMAX_BANDWIDTH = {"a100_pcie": 1.935e12, "b200": 7.672e12}
 ROWS_MOVED = ["dispatch", "combine", "dispatch_backward", "combine_backward"]
 
@@ -92,7 +85,8 @@ def add_transformer_engine(measurements, tables, device):
             tables[name]["transformer-engine"] = own or simumax_table(
                 measurements, device, "default", "what memory bounds,")
     for name in ROWS_MOVED:
-        table = simumax_table(measurements, device, "permute_fwd", "permutations of rows,")
+        table = (MOE_PERF_H100 if device == "h100" else
+                 simumax_table(measurements, device, "permute_fwd", "permutations of rows,"))
         for stack in ("transformer-engine", "eager"): tables[name][stack] = table
 
 

@@ -180,7 +180,8 @@ CostBreakdown ClusterCosts::cost(const Collective& collective, const Told& told)
       continue;
     }
     if (collective.visits) {  // by kernels of their own
-      CostBreakdown cost = row_exchange_cost(rates, spread, collective.payload, *collective.visits);
+      CostBreakdown cost = row_exchange_cost(rates, spread, collective.payload, *collective.visits,
+                                             placement_.machine().profile.device.kernels);
       cost.launch = placement_.machine().profile.collective_launch.value;
       if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
       continue;

@@ -1,7 +1,8 @@
 // When a host issues the tasks of its devices: one after the other in the order of the program,
 // each after what Plan::issued_by takes there (DeviceProfile::host_launch), a kernel of several
-// launches as often. The host waits for the device where Plan::awaits_messages says so: what comes
-// behind a receive is issued when it has ended.
+// launches as often. The host waits for the device where Plan::awaits_messages says so, what comes
+// behind a receive being issued when it has ended, and for collectives that it awaits, as it needs
+// to know how many rows experts get.
 //
 // Example: three kernels of one launch, 32 us each: 32, 64 and 96 us into the step. A receive, at
 // 32 us, and two kernels: these 32 and 64 us behind its end.

@@ -92,17 +92,6 @@ const Table* table_for(const std::map<DType, Table>& tables, DType runs_as) {
 std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel& kernel,
                                        const OperandPeak& peak) {
   const Product& product = *kernel.product;
-  if (kernel.op.starts_with("grouped")) {
-    const GroupedTable* table = table_for(device.kernels->grouped, peak.dtype);
-    if (table == nullptr) return std::nullopt;
-    const double slower = 1 + table->side / static_cast<double>(product.m);
-    return KernelCost{table->overhead,
-                      kernel.flops / peak.rate * (slower / table->efficiency),
-                      kernel.bytes / device.memory_bandwidth.value,
-                      Seconds(0),
-                      Evidence::modelled,
-                      &table->source};
-  }
   const ProductTable* table = table_for(device.kernels->products, peak.dtype);
   if (table == nullptr) return std::nullopt;
   const Seconds adding = table->adding
@@ -118,12 +107,17 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
                       Evidence::modelled,
                       &unaligned->source};
   }
-  // Products side by side fill the device as one with all their rows does.
-  const LogRatio found = log_ratio(*table, product.batch * product.m, product.n, product.k);
+  // Products side by side fill the device as one with all their rows does. Those of experts are
+  // one after the other, each as a product by itself, which Transformer Engine launches one by one.
+  const bool in_turn = kernel.op.starts_with("grouped");
+  const LogRatio found =
+      log_ratio(*table, in_turn ? product.m : product.batch * product.m, product.n, product.k);
+  const bool is_launched_each = in_turn && kernel.implementation == "transformer-engine";
+  const double begun = is_launched_each ? static_cast<double>(product.batch) : 1;
   const double factor = std::exp(found.value);
   const double deeper = 1 + table->depth / static_cast<double>(product.k);
   const Bytes moved = kernel.bytes - (table->adding ? kernel.added : Bytes(0));
-  return KernelCost{table->floor * factor,
+  return KernelCost{table->floor * (factor * begun),
                     kernel.flops / peak.rate * (factor * deeper / table->flop_efficiency),
                     moved / device.memory_bandwidth.value * (factor / table->byte_efficiency),
                     adding,
@@ -164,18 +158,23 @@ std::optional<KernelCost> operation_cost(const DeviceProfile& device, const Kern
   if (stacks == device.kernels->operations.end()) return std::nullopt;
   const auto table = stacks->second.find(kernel.implementation);
   if (table == stacks->second.end()) return std::nullopt;
-  return KernelCost{table->second.overhead,
-                    Seconds(0),
-                    kernel.bytes / device.memory_bandwidth.value * (1 / table->second.efficiency),
-                    Seconds(0),
-                    Evidence::modelled,
-                    &table->second.source};
+  const std::optional<double>& rate = table->second.flop_efficiency;
+  return KernelCost{
+      table->second.overhead,
+      rate ? kernel.flops / operand_peak(device, kernel.dtype).rate * (1 / *rate) : Seconds(0),
+      kernel.bytes / device.memory_bandwidth.value * (1 / table->second.efficiency),
+      Seconds(0),
+      Evidence::modelled,
+      &table->second.source};
 }
 
 // None: no table of such kernels.
 std::optional<KernelCost> tabled_cost(const DeviceProfile& device, const Kernel& kernel) {
   if (!device.kernels) return std::nullopt;
-  if (kernel.kernel_class == KernelClass::memory) return operation_cost(device, kernel);
+  const bool is_scan = kernel.kernel_class == KernelClass::matmul && !kernel.product;
+  if (kernel.kernel_class == KernelClass::memory || is_scan) {
+    return operation_cost(device, kernel);
+  }
   if (!kernel.product || kernel.flops.count() <= 0) return std::nullopt;
   const OperandPeak peak = operand_peak(device, kernel.dtype);
   const bool is_products =

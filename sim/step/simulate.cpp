@@ -167,7 +167,7 @@ void count_on_host(const Machine& machine, Result& result) {
 void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& device,
                Result& result) {
   const std::vector<SimTime>& issued = lowered.graph.not_before;
-  if (issued.empty() || plan.awaits_messages) return;
+  if (issued.empty() || !lowered.graph.issued_behind.empty()) return;
   const Seconds last = to_seconds(*std::max_element(issued.begin(), issued.end()));
   constexpr double nearly = 0.9;
   if (last.count() < nearly * to_seconds(result.step_time).count()) return;

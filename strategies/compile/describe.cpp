@@ -238,7 +238,10 @@ void describe_kernels(Compilation& c) {
   const Json& kernels = *c.strategy.kernels;
   Plan& plan = c.compiled.plan;
   plan.issued_by = issuer(kernels);
-  plan.layers_are_graphs = kernels.is_object() && kernels.value("graphs", Json()) == "layer";
+  const Json graphs = kernels.is_object() ? kernels.value("graphs", Json()) : Json();
+  plan.layers_are_graphs = graphs == "layer";
+  // Of a list the whole of attention: routers' few kernels alone change little.
+  plan.parts_are_graphs = std::find(graphs.begin(), graphs.end(), "attn") != graphs.end();
   plan.awaits_messages = c.strategy.pipeline && c.strategy.pipeline->host_awaits_messages;
   for (Kernel& kernel : plan.kernels) {
     if (kernel.op == c.step.optimizer.kind) kernel.implementation = kernel_choice(kernels).stack;

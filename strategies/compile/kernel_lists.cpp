@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/compile/joined_kernels.hpp"
 #include "strategies/compile/kernel_memory.hpp"
 
 namespace shardsim {
@@ -38,23 +39,12 @@ constexpr std::array patterns = {
     Pattern{eager, "relu_squared", 2, 2},    Pattern{eager, "relu_squared_backward", 14.0 / 6, 3},
 };
 
-bool is_kernel(const Item& item, std::string_view op) {
-  return item.kind == TaskKind::kernel && item.kernel.op == op;
-}
-
 bool reads(const Item& item, ValueId value) {
   return std::find(item.operands.begin(), item.operands.end(), value) != item.operands.end();
 }
 
 Bytes times(Bytes bytes, double factor) {
   return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.count()) * factor));
-}
-
-// What another kernel does as well.
-void leave_to_another(Item& item) {
-  item.kernel.launches = 0;
-  item.kernel.bytes = Bytes(0);
-  item.kernel.flops = Flops(0);
 }
 
 // The scores of unfused attention lie in memory, whole: nothing is spared by a causal mask. Passes
@@ -89,8 +79,7 @@ class Listing {
     for (Item& item : body_) {
       if (item.kind == TaskKind::kernel) rewrite(item.kernel, item.drops);
     }
-    if (choice_.stack != eager) join_gates();
-    if (choice_.fused_dropout) join_dropouts();
+    join_kernels(body_, values_, choice_);
     if (choice_.stack == transformer_engine || choice_.stack == "compiled") add_casts();
   }
 
@@ -108,84 +97,13 @@ class Listing {
       if (choice_.attention == unfused && kernel.product) {
         unfuse(kernel, choice_.fused_softmax, drops);
       }
-    } else if (kernel.product && (choice_.stack == "compiled" || choice_.stack == "xla")) {
+    } else if (!kernel.product) {
+      kernel.implementation = choice_.stack;
+    } else {
       // torch/_inductor/fx_passes/pad_mm.py; XLA's cublas_pad_for_gemms.cc
-      kernel.product->aligned = true;
+      if (choice_.stack == "compiled" || choice_.stack == "xla") kernel.product->aligned = true;
+      if (kernel.op.starts_with("grouped")) kernel.implementation = choice_.stack;
     }
-  }
-
-  // act(gate) times up: the product reads both halves itself. Backward the products of the output's
-  // gradient and the activation's backward are one kernel, which reads three and writes two where
-  // the first product alone reads two and writes one (megatron/core/fusions/fused_bias_swiglu.py).
-  void join_gates() {
-    constexpr std::array activations = {"silu", "gelu", "relu", "sigmoid"};
-    constexpr double backward_over_product = 5.0 / 3;
-    for (const std::string_view activation : activations) {
-      for (Item& item : body_) {
-        if (is_kernel(item, activation) && is_read_by_one(item, "multiply")) leave_within(item);
-        if (!is_kernel(item, std::string(activation) + "_backward")) continue;
-        Item* const through = maker_of(item.operands, "multiply");
-        Item* const other = through == nullptr ? nullptr : product_beside(*through);
-        if (other == nullptr) continue;
-        other->kernel.op = "multiply_backward";
-        other->kernel.bytes = times(other->kernel.bytes, backward_over_product);
-        leave_within(*through);
-        leave_to_another(item);
-      }
-    }
-  }
-
-  // Its result is read where it is made. XLA keeps what it has differentiated as it is.
-  void leave_within(Item& item) {
-    leave_to_another(item);
-    if (choice_.stack != "xla") values_[at(item.results.front())].bytes = Bytes(0);
-  }
-
-  // With the sum that reads it: that reads the mask's bytes besides, and writes them. Megatron's
-  // bias_dropout_add (megatron/core/fusions/fused_bias_dropout.py).
-  void join_dropouts() {
-    for (Item& item : body_) {
-      if (!is_kernel(item, "dropout") || !is_read_by_one(item, "add")) continue;
-      Item* const sum = reader_of(item.results.front());
-      sum->kernel.bytes += values_[at(item.results.back())].bytes;
-      leave_within(item);
-    }
-  }
-
-  Item* reader_of(ValueId value) {
-    const auto is_reader = [&](const Item& item) { return reads(item, value); };
-    const auto found = std::find_if(body_.begin(), body_.end(), is_reader);
-    return found == body_.end() ? nullptr : &*found;
-  }
-
-  bool is_read_by_one(const Item& item, std::string_view op) const {
-    if (item.results.empty()) return false;
-    const auto is_reader = [&](const Item& other) { return reads(other, item.results.front()); };
-    const auto reader = std::find_if(body_.begin(), body_.end(), is_reader);
-    return reader != body_.end() && is_kernel(*reader, op) &&
-           std::none_of(reader + 1, body_.end(), is_reader);
-  }
-
-  Item* maker_of(const std::vector<ValueId>& wanted, std::string_view op) {
-    for (Item& item : body_) {
-      if (!is_kernel(item, op)) continue;
-      for (const ValueId result : item.results) {
-        if (std::find(wanted.begin(), wanted.end(), result) != wanted.end()) return &item;
-      }
-    }
-    return nullptr;
-  }
-
-  // Another that reads what this one does: the gradient of the output.
-  Item* product_beside(const Item& product) {
-    for (Item& item : body_) {
-      if (&item == &product || !is_kernel(item, "multiply")) continue;
-      if (std::any_of(product.operands.begin(), product.operands.end(),
-                      [&](ValueId operand) { return reads(item, operand); })) {
-        return &item;
-      }
-    }
-    return nullptr;
   }
 
   // Before a product of 8 or 4 bits each activation or gradient that it reads is quantized, once,

@@ -86,8 +86,9 @@ void read_kernels(const JsonReader& strategy, Strategy& options) {
   }
   if (const auto graphs = kernels->find("graphs")) {
     if (graphs->is_array()) {
-      for (const JsonReader& module : graphs->elements()) (void)module.string();
-      add("graphs of single modules");
+      bool acts = false;
+      for (const JsonReader& module : graphs->elements()) acts |= module.string() == "attn";
+      if (!acts) add("graphs of modules without \"attn\"");
     } else {
       (void)graphs->choice({"none", "layer", "full-iteration"});
     }

@@ -10,8 +10,8 @@ namespace {
 
 // transformer_config.py of Megatron-Core 0.16.1, moe_deepep_num_sms and moe_hybridep_num_sms; the
 // first is DeepEP's own default (deep_ep/buffer.py, Buffer.num_sms), too.
-constexpr std::int32_t deepep_cores = 20;
-constexpr std::int32_t hybridep_cores = 16;
+constexpr std::int32_t deepep_multiprocessors = 20;
+constexpr std::int32_t hybridep_multiprocessors = 16;
 
 class RowExchange {
  public:
@@ -45,7 +45,9 @@ class RowExchange {
       std::vector<ValueId> arrived;
       for (std::size_t i = 0; i < results.size(); ++i) {
         arrived.push_back(add_sent(results[i]));
-        send(operands[i], arrived.back(), arrived.back(), known);
+        const ValueId by_sender = sorts(arrived.back()) ? add_like(arrived.back()) : arrived.back();
+        send(operands[i], by_sender, by_sender, known);
+        if (by_sender != arrived.back()) sort(by_sender, arrived.back());
       }
       for (std::size_t i = 0; i < results.size(); ++i)
         become(bring_computed(arrived[i]), results[i]);
@@ -53,7 +55,13 @@ class RowExchange {
     }
     // The other way round.
     std::vector<ValueId> leaving;
-    for (std::size_t i = results.size(); i-- > 0;) leaving.push_back(bring_sent(operands[i]));
+    for (std::size_t i = results.size(); i-- > 0;) {
+      leaving.push_back(bring_sent(operands[i]));
+      if (!sorts(leaving.back())) continue;
+      const ValueId by_expert = leaving.back();
+      leaving.back() = add_like(by_expert);
+      sort(by_expert, leaving.back());
+    }
     for (std::size_t i = results.size(); i-- > 0;) {
       const ValueId rows = leaving[results.size() - 1 - i];
       send(rows, results[i], rows, no_value);
@@ -86,6 +94,37 @@ class RowExchange {
                           RowsExchanged{&op_}, pass_.body);
   }
 
+  // Rows arrive device by device and are put in the order of the device's own experts, where it has
+  // several, and back again before they return (megatron/core/transformer/moe/token_dispatcher.py,
+  // sort_chunks_by_idxs; torchtitan/models/moe/utils.py, _permute). DeepEP's and HybridEP's come as
+  // tokens, which the one copy by expert behind them sorts. Their weights' time is left out.
+  [[nodiscard]] bool sorts(ValueId rows) const {
+    return experts_.dispatch == Dispatch::all_to_all &&
+           all_experts_ > Mesh::size_of(experts_.parallel) && !experts_.parallel.empty() &&
+           builder_.value(rows).sharding.dims.size() > 2;
+  }
+
+  ValueId add_like(ValueId rows) {
+    const Value like = builder_.value(rows);
+    const ValueId added =
+        builder_.add_value(like.tensor, like.sharding, like.dtype, BufferCategory::temporaries);
+    builder_.value(added).bytes = like.bytes;
+    builder_.value(added).name = like.name;
+    return added;
+  }
+
+  void sort(ValueId from, ValueId to) {
+    Item item;
+    item.name = op_.name + " sort";
+    item.recompute = op_.recompute;
+    item.kernel.op = "dispatch";
+    item.kernel.dtype = builder_.value(from).dtype;
+    item.kernel.bytes = builder_.value(from).bytes + builder_.value(to).bytes;
+    item.operands = {from};
+    item.results = {to};
+    pass_.body.push_back(std::move(item));
+  }
+
   // The result is what has arrived.
   void become(ValueId arrived, ValueId result) {
     if (arrived == result) return;
@@ -113,15 +152,25 @@ class RowExchange {
                      Bytes(static_cast<std::int64_t>(bytes)), builder_.value(from).name);
     item.name = builder_.value(from).name;
     if (by_device) {
-      const bool is_hybrid = experts_.dispatch == Dispatch::hybridep;
-      item.collective.visits =
-          RowVisits{all_experts_, choice_, is_hybrid ? hybridep_cores : deepep_cores};
+      item.collective.visits = visits(builder_.value(from).dtype);
+      item.collective.awaited = counts != no_value;
     }
     item.reason = RowsExchanged{&op_};
     item.operands = {from};
     if (counts != no_value) item.operands.push_back(counts);
     item.results = {to};
     pass_.body.push_back(std::move(item));
+  }
+
+  [[nodiscard]] RowVisits visits(DType dtype) const {
+    const bool is_hybrid = experts_.dispatch == Dispatch::hybridep;
+    const Operand& rows = op_.results.front();
+    return {all_experts_,
+            choice_,
+            is_hybrid ? hybridep_multiprocessors : deepep_multiprocessors,
+            is_hybrid ? RowKernels::hybridep : RowKernels::deepep,
+            !to_experts_,
+            label(rows, rows.dims.size() - 1).size * size_of(dtype)};
   }
 
   // Megatron's MoEAllGatherTokenDispatcher (megatron/core/transformer/moe/token_dispatcher.py):
@@ -223,6 +272,7 @@ class RowExchange {
     builder_.value(told).bytes = payload;
     Item item = call(kind, axes, DType::i64, payload, name);
     item.name = op_.name;
+    item.collective.awaited = what == "counts";
     item.reason = RowsCounted{&op_};
     item.operands = {known};
     item.results = {told};

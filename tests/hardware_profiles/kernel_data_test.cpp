@@ -35,6 +35,21 @@ std::string message_of(const Json& document) {
 
 }  // namespace
 
+TEST_CASE("kernels that exchange rows are read by name and way") {
+  Json document = table(Json::array({"1024 1024 0 0 0"}));
+  const Json way = {{"overhead", "30 us"}, {"overhead_across", "90 us"},
+                    {"token", "250 ns"},   {"token_byte", "20 ps"},
+                    {"row", "80 ns"},      {"row_byte", "35 ps"},
+                    {"kind", "measured"},  {"date", "2026-11"},
+                    {"source", "a table"}};
+  document["row_exchange"]["deepep"] = {{"dispatch", way}, {"combine", way}};
+  const RowExchangeTable found = read(document).row_exchange.at("deepep").combine;
+  CHECK(found.row_byte.count() == Approx(35e-12));
+  CHECK(found.overhead_across.count() == Approx(90e-6));
+  document["row_exchange"]["deepep"].erase("combine");
+  CHECK(message_of(document) == "t.json: /row_exchange/deepep: missing key \"combine\"");
+}
+
 TEST_CASE("what was measured is met exactly, along m and at [n, k]") {
   // n, k, then for each row thousandths of a logarithm.
   const KernelData data = read(table({"1024 1024 100 -200 300", "4096 1024 0 0 0"}));

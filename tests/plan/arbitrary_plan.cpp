@@ -45,8 +45,14 @@ Collective any_collective(const Mesh& mesh) {
   }
   collective.reason = any_text();
   if (collective.kind == CollectiveKind::all_to_all && any(0, 2) == 1) {
-    collective.visits = RowVisits{any(8, 1024), any(1, 8), static_cast<std::int32_t>(any(0, 64))};
+    collective.visits = RowVisits{any(8, 1024),
+                                  any(1, 8),
+                                  static_cast<std::int32_t>(any(1, 64)),
+                                  any_up_to(RowKernels::hybridep),
+                                  any(0, 2) == 1,
+                                  Bytes{any(1, 1 << 20)}};
   }
+  collective.awaited = any(0, 2) == 1;
   return collective;
 }
 

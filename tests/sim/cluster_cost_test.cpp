@@ -203,6 +203,51 @@ TEST_CASE("rows that visit places cross the network once for each node") {
         Approx(14.0 * MiB / 100e9));
 }
 
+// Two devices, 4 places, 2 visited: both are on one device in 2 of 6 choices, 5/3 copies. 10000
+// rows of 1000 B are 6000 tokens. On 10 multiprocessors a token takes 100 ns and 0.1 ns a byte, a
+// row 50 and 0.01 ns a byte: (6000 x 200 + 10000 x 60) / 10 = 180 us, of which the link, with half
+// of 10 MB at 100 GB/s, is busy for 50. At 10 GB/s the link takes 500 us.
+TEST_CASE("kernels that send rows are bound by their multiprocessors, or by the link") {
+  Machine machine = cluster(2, 2, link(100e9, 1e-6), link(50e9, 10e-6));
+  KernelData kernels;
+  RowExchangeTable slow;
+  slow.overhead = Seconds(30e-6);
+  slow.overhead_across = Seconds(90e-6);
+  slow.token = Seconds(100e-9);
+  slow.token_byte = Seconds(0.1e-9);
+  slow.row = Seconds(50e-9);
+  slow.row_byte = Seconds(0.01e-9);
+  kernels.row_exchange["hybridep"] = {slow, RowExchangeTable{}};
+  machine.profile.device.kernels = kernels;
+  const Mesh mesh({{"x", 2}});
+  Collective rows = over({mesh.whole(0)}, CollectiveKind::all_to_all, 10'000'000);
+  rows.visits = RowVisits{.places = 4,
+                          .visited = 2,
+                          .multiprocessors = 10,
+                          .kernels = RowKernels::hybridep,
+                          .row = Bytes(1000)};
+  const CostBreakdown cost = collective_cost(Placement(mesh, machine), rows);
+  CHECK(microseconds(cost.latency) == Approx(30));
+  CHECK(microseconds(cost.transfer) == Approx(180));
+  CHECK(cost.links.front().out == Approx(50.0 / 180));
+
+  const Machine narrow = [&] {
+    Machine other = cluster(2, 2, link(10e9, 1e-6), link(50e9, 10e-6));
+    other.profile.device.kernels = kernels;
+    return other;
+  }();
+  CHECK(microseconds(collective_cost(Placement(mesh, narrow), rows).transfer) == Approx(500));
+  rows.visits->combines = true;
+  CHECK(microseconds(collective_cost(Placement(mesh, machine), rows).transfer) == Approx(50));
+  rows.visits->combines = false;
+  rows.visits->kernels = RowKernels::deepep;  // of which nothing is known: as links alone
+  CHECK(microseconds(collective_cost(Placement(mesh, machine), rows).transfer) == Approx(50));
+  machine = cluster(2, 1, link(100e9, 1e-6), link(50e9, 10e-6));
+  machine.profile.device.kernels = kernels;
+  rows.visits->kernels = RowKernels::hybridep;
+  CHECK(microseconds(collective_cost(Placement(mesh, machine), rows).latency) == Approx(90));
+}
+
 TEST_CASE("a permute takes as long as its farthest message") {
   const Machine machine = cluster(8, 4, link(450e9, 1e-6), link(50e9, 10e-6));
   const Mesh mesh({{"x", 2}, {"y", 4}});

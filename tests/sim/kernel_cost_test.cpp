@@ -1,6 +1,7 @@
 #include "sim/step/kernel_cost.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "machines.hpp"
@@ -129,6 +130,43 @@ TEST_CASE("rows of no multiple of 8 numbers have a rate of their own where it is
   CHECK(time() == Approx(8e-3));
   kernel.product->aligned = true;
   CHECK(time() == Approx(2e-3));
+}
+
+// 1e9 operations at a tenth of 1e12 a second: 10 ms, more than 1e6 bytes at half of 1e12 take.
+TEST_CASE("what is no product by itself may be bound by a share of the peak") {
+  DeviceProfile profile = device();
+  profile.kernel_launch.value = Seconds(0);
+  profile.kernels.emplace();
+  OperationTable& table = profile.kernels->operations["chunked_scan"]["eager"];
+  table.efficiency = 0.5;
+  Kernel kernel{"chunked_scan", KernelClass::matmul, DType::bf16, Flops(1e9), Bytes(1'000'000)};
+  kernel.implementation = "eager";
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(2e-6));
+  table.flop_efficiency = 0.1;
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(10e-3));
+  kernel.implementation = "xla";  // of which nothing is known: as a product
+  CHECK(kernel_cost(profile, kernel).total().count() == Approx(2e-3));
+}
+
+// 4 products of 100 rows: 1e9 operations take 2 ms at half the peak whoever launches them. One by
+// one each begins anew, 10 us; the table's correction is that of 100 rows, not of 400.
+TEST_CASE("products of experts come one after the other") {
+  DeviceProfile profile = device();
+  profile.kernel_launch.value = Seconds(0);
+  profile.kernels.emplace();
+  ProductTable& table = profile.kernels->products[DType::bf16];
+  table.flop_efficiency = 0.5;
+  table.floor = Seconds(10e-6);
+  table.rows = {std::log(100.0), std::log(400.0)};
+  table.curves = {{64, 64, std::log(64.0), std::log(64.0), {0.0F, std::log(3.0F)}}};
+  Kernel kernel{"grouped_matmul", KernelClass::matmul,    DType::bf16, Flops(1e9),
+                Bytes(0),         Product{4, 100, 64, 64}};
+  const auto time = [&] { return kernel_cost(profile, kernel).total().count(); };
+  CHECK(time() == Approx(2e-3 + 10e-6));
+  kernel.implementation = "transformer-engine";
+  CHECK(time() == Approx(2e-3 + 40e-6));
+  kernel.op = "einsum";
+  CHECK(time() == Approx(3 * (2e-3 + 10e-6)));
 }
 
 }  // namespace shardsim
