@@ -135,8 +135,18 @@ std::vector<std::string> notes_of(const Plan& plan, const Lowered& lowered,
   return notes;
 }
 
+// Who issues the tasks or, of a step without gradients, of which that is not said, whose kernels
+// they are.
+std::string_view stack_of(const Plan& plan) {
+  if (!plan.issued_by.empty()) return plan.issued_by;
+  const auto found = std::find_if(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) {
+    return k.kernel_class == KernelClass::memory && !k.implementation.empty();
+  });
+  return found == plan.kernels.end() ? std::string_view() : found->implementation;
+}
+
 Bytes workspaces_of(const Plan& plan, const DeviceProfile& device) {
-  const auto found = device.workspaces.find(plan.issued_by);
+  const auto found = device.workspaces.find(std::string(stack_of(plan)));
   return found == device.workspaces.end() ? Bytes(0) : found->second.value;
 }
 
@@ -145,7 +155,8 @@ void count_beside(const Plan& plan, const Program& program,
                   const std::vector<BufferLifetime>& lifetimes, const Lowered& lowered,
                   const Machine& machine, ProgramResult& result) {
   result.allocated = result.reserved = result.peak;
-  if (plan.issued_by.empty() || plan.issued_by == "xla") return;
+  const std::string_view stack = stack_of(plan);
+  if (stack.empty() || stack == "xla") return;
   const ReservedMemory counted =
       reserve_memory(program, lifetimes, workspaces_of(plan, machine.profile.device));
   result.allocated = counted.allocated;

@@ -217,4 +217,28 @@ class ResultPlaces {
 
 void place_results(SpmdStep& step, const KernelChoice& choice) { ResultPlaces(step, choice).run(); }
 
+void spread_split_loss(SpmdStep& step) {
+  const auto is_of_loss = [](std::string_view op) {
+    return [op](const Item& item) { return item.kernel.op == op; };
+  };
+  bool is_split = false;
+  for (BlockProgram& block : step.blocks) {
+    const std::vector<Item>& forward = block.forward.body;
+    const auto softmax = std::find_if(forward.begin(), forward.end(), is_of_loss("log_softmax"));
+    if (softmax != forward.end()) is_split = softmax->operands.size() > 1;
+    for (BlockPass* pass : {&block.forward, &block.backward}) {  // chunks go back at once
+      for (Item& item : pass->body) {
+        if (!is_split || item.kernel.op != "log_softmax_backward") continue;
+        Value ones = step.values[at(item.results.front())];
+        ones.name += ".ones";
+        ones.tensor = no_tensor;
+        ones.storage = no_value;
+        ones.category = BufferCategory::temporaries;
+        item.results.push_back(static_cast<ValueId>(step.values.size()));
+        step.values.push_back(std::move(ones));
+      }
+    }
+  }
+}
+
 }  // namespace shardsim

@@ -20,4 +20,10 @@ namespace shardsim {
 // `step` as list_kernels left it.
 void place_results(SpmdStep& step, const KernelChoice& choice);
 
+// DTensor's loss over a split vocabulary: its gradient is made op by op, and ones at the targets
+// are there besides the exponentials, their sum and the logarithms: one tensor of logits more than
+// where the vocabulary is whole (torch/distributed/tensor/parallel/loss.py,
+// _nll_loss_and_log_softmax_backward). Nothing where no vocabulary is split.
+void spread_split_loss(SpmdStep& step);
+
 }  // namespace shardsim

@@ -6,9 +6,11 @@
 #include "base/index.hpp"
 #include "base/json.hpp"
 #include "plan/plan_io.hpp"
+#include "strategies/compile/cached_products.hpp"
 #include "strategies/compile/describe.hpp"
 #include "strategies/compile/emit.hpp"
 #include "strategies/compile/kernel_lists.hpp"
+#include "strategies/compile/kernel_memory.hpp"
 #include "strategies/compile/stations.hpp"
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/frameworks/framework.hpp"
@@ -59,11 +61,16 @@ void partition(Compilation& c) {
 }
 
 void list_kernels(Compilation& c) {
+  bool spreads_loss = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
   if (c.strategy.kernels.is_null()) {
     c.spmd = with_padded_products(std::move(c.spmd));
   } else {
-    c.spmd = list_kernels(std::move(c.spmd), kernel_choice(*c.strategy.kernels));
+    const KernelChoice choice = kernel_choice(*c.strategy.kernels);
+    spreads_loss &= !choice.loss_in_place && !choice.compiled_loss;
+    c.spmd = list_kernels(std::move(c.spmd), choice);
+    if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);
   }
+  if (spreads_loss) spread_split_loss(c.spmd);
   hold_rows(c.workload, c.spmd);
 }
 

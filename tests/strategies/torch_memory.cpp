@@ -86,9 +86,7 @@ Alive recorded(const Json& mark) {
 std::string known_difference(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   if (record["model"]["model_type"] == "mixtral") return "experts are routed by plain torch code";
-  if (settings.value("tp", 1) > 1)
-    return "loss parallel's backward holds a third tensor of logits, and the root's gradients are "
-           "reduced out of place";
+  if (settings.value("tp", 1) > 1) return "the root's gradients are reduced out of place";
   if (settings.value("microbatches", 1) > 1)
     return "FSDP2 keeps the root's reduce-scatter input into the next microbatch";
   if (settings.value("wrap", "blocks") == "root")

@@ -107,8 +107,6 @@ constexpr std::array saved{
     SavedName{"kv_wa_proj",
               [](const Block& b) { return latents(b, OpPart::key_latent, OpKind::einsum); }}};
 
-constexpr std::string_view every_other_product = "every_other_product";
-
 // In the order of the forward pass.
 Tensors every_other(const Block& block) {
   bool keeps = false;

@@ -46,6 +46,8 @@
 
 namespace shardsim {
 
+inline constexpr std::string_view every_other_product = "every_other_product";
+
 [[nodiscard]] std::vector<std::string> saved_names();
 // The activations of a block that a name means; nothing for what is no name.
 [[nodiscard]] std::optional<std::vector<TensorId>> saved_by_name(const Block& block,

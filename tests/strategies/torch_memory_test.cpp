@@ -1,0 +1,79 @@
+// What PyTorch holds beside what backward reads: tensors of a loss over a split vocabulary, and
+// what selective checkpointing caches. Expectations come from PyTorch's sources, which the headers
+// name; peaks of whole steps are compared with PyTorch's own in torch_golden_test.cpp.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "model_step.hpp"
+
+namespace shardsim::torch_memory_test {
+namespace {
+
+// Alive while the task of that name runs, of buffers at least so large.
+std::int64_t alive_at(const Plan& plan, const std::string& name, std::int64_t least) {
+  const Program& program = plan.programs.front();
+  std::int64_t alive = 0;
+  for (std::size_t t = 0; t < program.tasks.size(); ++t) {
+    if (plan.names[static_cast<std::size_t>(program.tasks[t].name)] != name) continue;
+    if (program.tasks[t].phase != Phase::backward) continue;
+    alive = 0;
+    const auto task = static_cast<TaskId>(t);
+    for (const Buffer& buffer : program.buffers) {
+      const auto last = program.freed_after(buffer);
+      const bool ends = !last.empty() && *std::max_element(last.begin(), last.end()) < task;
+      if (buffer.bytes.count() >= least && buffer.allocated_by <= task && !ends) ++alive;
+    }
+  }
+  return alive;
+}
+
+std::int64_t activations_of(const Plan& plan, const std::string& name) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : plan.programs.front().buffers) {
+    const bool is_kept = buffer.category == BufferCategory::activations;
+    if (is_kept && plan.names[static_cast<std::size_t>(buffer.name)] == name) {
+      bytes += buffer.bytes.count();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// Llama-3.1-8B, 8192 tokens a device: logits are 8192 x 128256 in fp32, of which each of four has a
+// quarter. Whole, the logarithms, their gradient and that of the logits are there; split, ones at
+// the targets besides.
+TEST_CASE("the gradient of a split vocabulary holds a tensor more") {
+  constexpr std::int64_t logits = 8192LL * 128256 * 4;
+  Step step = test::usual_step();
+  const Plan whole = test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 8}}),
+                                        R"({"name": "torchtitan", "kernels": "eager"})", step)
+                         .plan;
+  step.batch = 2;
+  const Plan split = test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 2}, {"tp", 4}}),
+                                        R"({"name": "torchtitan", "kernels": "eager"})", step)
+                         .plan;
+  CHECK(alive_at(whole, "loss.log_softmax", logits) == 3);
+  CHECK(alive_at(split, "loss.log_softmax", logits / 4) == 4);
+}
+
+// Every other product of a layer, from the first: queries, values, gate and down. Nothing reads the
+// last again: 32 of 8192 x 4096 in bf16 are kept in vain, 64 MiB each, but by a compiled layer.
+TEST_CASE("eager selective checkpointing keeps what its policy says, whether read or not") {
+  Step step = test::usual_step();
+  step.rematerialization = {.policy = Rematerialization::Policy::of_jax,
+                            .save = {"every_other_product"}};
+  const auto kept = [&](const char* kernels) {
+    const std::string strategy =
+        std::string(R"({"name": "torchtitan", "kernels": ")") + kernels + "\"}";
+    const Plan plan =
+        test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 8}}), strategy, step).plan;
+    return activations_of(plan, "model.layers.{}.mlp.down_proj");
+  };
+  CHECK(kept("eager") == 32 * (std::int64_t{64} << 20));
+  CHECK(kept("compiled") == 0);
+}
+
+}  // namespace shardsim::torch_memory_test
