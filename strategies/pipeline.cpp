@@ -147,7 +147,6 @@ std::optional<Pipeline> read_pipeline(const JsonReader& strategy, const Mesh& me
   Pipeline pipeline;
   pipeline.place = json ? json->place() : place_of_key(strategy.place(), "pipeline");
   pipeline.schedule.name = "1f1b";
-  pipeline.stages.remainder = Remainder::to_first_stages;
   if (json) {
     json->only_keys({"schedule", "virtual_stages", "microbatch_group", "layers", "ends",
                      "embedding_counts", "loss_counts", "receives", "sends"});
@@ -159,6 +158,10 @@ std::optional<Pipeline> read_pipeline(const JsonReader& strategy, const Mesh& me
     }
     if (const auto schedule = json->find("schedule")) read_schedule(*schedule, pipeline);
     read_stages(*json, pipeline.stages);
+    const auto layers = json->find("layers");
+    if (layers && layers->is_string() && layers->string() == one_less_at_ends) {
+      pipeline.remainder = Remainder::to_first_stages;
+    }
     pipeline.schedule.microbatch_group = number(*json, "microbatch_group", 1);
   }
   const auto stages = json ? number(*json, "virtual_stages", 1) : std::nullopt;
@@ -201,8 +204,13 @@ Json pipeline_to_json(const Pipeline& pipeline) {
   if (!stages.counts.empty()) json["layers"] = stages.counts;
   if (stages.first) json["ends"]["first"] = *stages.first;
   if (stages.last) json["ends"]["last"] = *stages.last;
-  if (stages.embedding_counts != 0) json["embedding_counts"] = true;
-  if (stages.loss_counts != 0) json["loss_counts"] = true;
+  const bool both_count = stages.embedding_counts != 0 && stages.loss_counts != 0;
+  if (both_count && pipeline.remainder == Remainder::to_first_stages) {
+    json["layers"] = one_less_at_ends;
+  } else {
+    if (stages.embedding_counts != 0) json["embedding_counts"] = true;
+    if (stages.loss_counts != 0) json["loss_counts"] = true;
+  }
   if (pipeline.receives) {
     json["receives"] = words_of_receives[static_cast<std::size_t>(*pipeline.receives)];
   }
@@ -233,6 +241,7 @@ Receives receives_of(const Pipeline& pipeline) {
 std::vector<StageLayers> stages_of(const Pipeline& pipeline, std::int32_t layers,
                                    std::int32_t mtp_layers) {
   StagesRequest request = pipeline.stages;
+  request.remainder = pipeline.remainder.value_or(Remainder::to_first_stages);
   request.layers = layers;
   request.mtp_layers = mtp_layers;
   const bool as_v =

@@ -14,8 +14,8 @@
 //                                                               (torchtitan), else 1
 //   microbatch_group    Megatron's                              the ranks
 //                       microbatch_group_size_per_vp_stage
-//   layers              layers of each stage or rank,           evenly; where it does not come out
-//                       Megatron's layout string, or            even the first stages have one more
+//   layers              layers of each stage or rank,           evenly; where it does not come out,
+//                       Megatron's layout string, or            Megatron refuses, others give the
 //                       "one-less-at-ends"
 //   ends                {"first": 2, "last": 2}                 as the others
 //   receives            with_sends, when_needed, one_ahead,     as PyTorch and Megatron have it
@@ -40,9 +40,11 @@
 namespace shardsim {
 
 struct Pipeline {
-  std::string axis;                         // of the mesh
-  ScheduleRequest schedule;                 // but for its microbatches, which the step says
-  StagesRequest stages;                     // but for its layers, which the model says
+  std::string axis;          // of the mesh
+  ScheduleRequest schedule;  // but for its microbatches, which the step says
+  StagesRequest stages;      // but for its layers, which the model says
+  // Of layers that do not divide; none: the first stages have one more.
+  std::optional<Remainder> remainder = {};
   std::optional<PipelineSchedule> written;  // action by action, in place of the schedule's name
   std::optional<Receives> receives;         // in place of how the schedule's runtime has it
   bool host_awaits_messages = false;        // before it issues what comes next
