@@ -258,6 +258,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   read_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
   read_megatron_overlap(facts, experiment);
+  read_megatron_offload(facts, experiment);
   read_pipeline(facts, experiment);
   read_kernels(facts, experiment);
 }
@@ -326,10 +327,7 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
   if (const std::int64_t heads = integer_at(json_at(strategy, "context"), "head_devices", 0)) {
     facts.set("arg.context_sizes", {heads, facts.integer("mesh.cp") / heads});
   }
-  for (const char* key : {"layers", "modules"}) {
-    const std::string path = fmt::format("offload.activations.{}", key);
-    facts.set("strategy." + path, json_at(strategy, path));
-  }
+  add_megatron_offload_facts(strategy, facts);
   add_buffer_facts(strategy, data, facts);
   add_expert_facts(strategy, tp, facts);
   add_pipeline_facts(strategy, facts);

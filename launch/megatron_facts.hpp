@@ -27,6 +27,10 @@ void add_megatron_kernel_facts(const Json& strategy, Facts& facts);
 void read_megatron_overlap(const Facts& facts, Json& experiment);
 void add_megatron_overlap_facts(const Json& strategy, Facts& facts);
 
+// "arg.optimizer_on_host" and the like as "offload", and all of that back.
+void read_megatron_offload(const Facts& facts, Json& experiment);
+void add_megatron_offload_facts(const Json& strategy, Facts& facts);
+
 // --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
 [[nodiscard]] std::int64_t megatron_window(const Facts& facts);
 // Of groups within each other, from the inside out; empty: not said.

@@ -291,7 +291,7 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "tp-comm-overlap-rs-dgrad",
       "tp-comm-split-ag",
       "tp-comm-split-rs",
-      "use-precision-aware-optimizer",
+      "use-torch-optimizer-for-cpu-offload",
       "average-in-collective",
       "ddp-average-in-collective",
       "ddp-num-buckets",

@@ -250,6 +250,10 @@ const std::vector<Key> used_keys = {
     {"recompute-modules", "arg.recompute_modules", K::any},
     {"cpu-offloading-num-layers", "strategy.offload.activations.layers", K::integer},
     {"offload-modules", "strategy.offload.activations.modules", K::any},
+    {"optimizer-cpu-offload", "arg.optimizer_on_host", K::flag, "false"},
+    {"optimizer-offload-fraction", "arg.share_on_host", K::number, "1.0"},
+    {"overlap-cpu-optimizer-d2h-h2d", "arg.copies_beside_host", K::flag, "false"},
+    {"use-precision-aware-optimizer", "arg.precision_aware", K::flag, "false"},
     // Kernels, and what runs beside what.
     {"transformer-impl",
      "arg.kernels",

@@ -237,6 +237,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes&, Json& experiment)
     strategy["reshard_after_forward"] = facts.is("arg.reshard", "always");
   }
   if (tp == 1) strategy.erase("loss_parallel");
+  if (facts.flag("arg.on_host")) strategy["offload"]["parameters"] = "cpu";
   if (cp > 1) strategy["context"]["method"] = facts.at("arg.rotates");
   if (const std::int64_t ep = facts.integer("arg.ep"); ep > 1) {
     strategy["experts"] = {{"parallel", ep}, {"tensor_parallel", facts.integer("arg.etp")}};
@@ -332,6 +333,7 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   add_checkpoint_facts(workload["rematerialization"], facts);
   if (json_at(strategy, "product_overlap") == "asynchronous") facts.set("strategy.async_tp", true);
   if (facts.has("mesh.tp")) facts.set("strategy.loss_parallel", strategy["loss_parallel"]);
+  if (json_at(strategy, "offload.parameters") == "cpu") facts.set("arg.on_host", true);
   const bool reshards = strategy.value("reshard_after_forward", Json(!staged)) == true;
   if (reshards == staged) facts.set("arg.reshard", reshards ? "always" : "never");
   if (facts.has("mesh.cp")) facts.set("arg.rotates", json_at(strategy, "context.method"));

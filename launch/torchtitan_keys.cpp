@@ -79,6 +79,7 @@ const std::vector<Key> used_keys = {
       {"memory_budget", R"("memory_budget")"}}},
     {"activation_checkpoint.selective_ac_option", "arg.every", K::text, R"("2")"},
     {"compile.enable", "arg.compiled", K::flag, "false"},
+    {"training.enable_cpu_offload", "arg.on_host", K::flag, "false"},
     {"training.compile", "arg.compiled", K::flag, "", {}, /*other_spelling=*/true},
     {"compile.components", "arg.compiled_parts", K::any, R"(["model", "loss"])"},
     {"quantize.linear.float8.recipe_name",
@@ -179,8 +180,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "quantize.grouped_mm.*"}}};
 
 const std::vector<RefusedKey> refused_keys = {
-    {"training.enable_cpu_offload", "[false]",
-     "parameters, gradients and optimizer on the host are not simulated"},
     {"optimizer.early_step_in_backward", "[false]", "steps inside of backward are not simulated"},
     {"experimental.pipeline_parallel_split_points", "[[], \"\"]",
      "stages by their first layers are read as \"parallelism.module_fqns_per_model_part\" alone"},

@@ -234,7 +234,9 @@ const std::vector<StrategyKey> key_table = {
      "none",
      "activations of layers that lie on the host from forward to backward: of all, of the first so "
      "many, or what {\"modules\": [\"core_attn\", ...]} read; the optimizer's state and work, of "
-     "deepspeed's ZeRO 2 and 3; parts of parameters, of its ZeRO 3",
+     "deepspeed's ZeRO 2 and 3 and, of megatron, of a {\"fraction\": 0.5} with or without "
+     "\"overlap\"; parts of parameters, of ZeRO 3; parameters, gradients and optimizer of FSDP, as "
+     "\"parameters\"",
      /*of_recipes_alone=*/true},
     {"saved_inputs",
      {"gathered", "sharded"},

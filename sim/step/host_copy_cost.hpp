@@ -33,7 +33,7 @@ struct HostCopyCost {
 // Work of each of `devices` on a host by the host's processors, that its memory bounds: bytes of
 // them all over what its memory reaches. Throws InputError where the profile does not know it.
 //
-// Example: 12 GB of each of 8 devices of a DGX H100, 614 GB/s at an efficiency of 0.8: 195 ms.
+// Example: 12 GB of each of 8 devices of a DGX H100, 614 GB/s at an efficiency of 0.46: 340 ms.
 [[nodiscard]] Seconds host_work_cost(const Profile& profile, std::int64_t devices, Bytes bytes);
 
 }  // namespace shardsim

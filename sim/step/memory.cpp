@@ -194,6 +194,20 @@ std::string running_at(SimTime time, const Plan& plan, const Program& program,
   return starting == nullptr ? std::string() : plan.task_name(*starting);
 }
 
+Bytes most_on_host(const Program& program, const std::vector<BufferLifetime>& lifetimes) {
+  std::map<std::int64_t, Bytes> changes;
+  for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+    const Buffer& buffer = program.buffers[i];
+    if (!buffer.on_host) continue;
+    changes[lifetimes[i].begin] += buffer.bytes;
+    changes[lifetimes[i].end] += Bytes(0) - buffer.bytes;
+  }
+  Bytes now{0};
+  Bytes most{0};
+  for (const auto& [moment, change] : changes) most = std::max(most, now += change);
+  return most;
+}
+
 std::vector<PeakBuffer> alive_at(std::int64_t moment, const Plan& plan, const Program& program,
                                  const std::vector<BufferLifetime>& lifetimes, Bytes workspaces) {
   std::map<std::pair<std::int32_t, BufferCategory>, PeakBuffer> alive;
@@ -250,9 +264,7 @@ std::vector<BufferLifetime> replay_memory(const Plan& plan, const Program& progr
     result.peak_time = now.time;
     result.peak_by_category = now.by_category;
   }
-  for (const Buffer& buffer : program.buffers) {
-    if (buffer.on_host) result.on_host += buffer.bytes;
-  }
+  result.on_host = most_on_host(program, lifetimes);
   result.peak_task = running_at(result.peak_time, plan, program, result.tasks);
   result.peak_buffers = alive_at(fullest, plan, program, lifetimes, workspaces);
   return lifetimes;

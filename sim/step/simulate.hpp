@@ -90,7 +90,7 @@ struct ProgramResult {
   Bytes allocated{0};
   Bytes reserved{0};
   Bytes outside{0};
-  Bytes on_host{0};  // that a device keeps in the memory of its host, all buffers of the step
+  Bytes on_host{0};  // the most that a device keeps in the memory of its host
   std::vector<TaskTimes> tasks;
   std::vector<MemorySample> memory_curve;  // keep_timeline: every change; else empty
   std::vector<LinkUsage> links;            // link_bins: by level, or the busiest of a network

@@ -91,7 +91,7 @@ void ProgramEmitter::open_buckets() {
     for (Bucket& bucket : buckets) open_bucket(std::move(bucket), stage);
     if (input_.runtime.flat_parameters) open_update_groups(stage);
   }
-  if (input_.runtime.optimizer_on_host && !input_.runtime.flat_parameters) open_way_to_host();
+  if (gradients_leave(input_.runtime) && !input_.runtime.flat_parameters) open_way_to_host();
   if (rule->kept == BufferKept::room) {
     room_ = open_buffer("room for a gradient bucket", BufferCategory::gradients,
                         rule->bucket_elements * size_of(input_.gradient_dtype));
@@ -127,7 +127,7 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
       open.gradients_of_pass * (reduces_each_microbatch() ? 1 : input_.schedule.shape.microbatches);
   const std::int64_t elements =
       input_.runtime.flat_optimizer ? open.bucket.elements / shards_of(open.bucket) : 0;
-  if (input_.runtime.optimizer_on_host) {
+  if (gradients_leave(input_.runtime)) {
     open_host_gradients(open, elements);
   } else if (input_.runtime.reductions.buffer->kept == BufferKept::room) {
     open.shard = {open_buffer(open.name + " shard", BufferCategory::gradients,
@@ -135,10 +135,7 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
     buffers_[open.shard.front()].persistent = true;
   }
   if (input_.runtime.flat_optimizer && !input_.runtime.flat_parameters) {
-    open.state = {open_buffer(fmt::format("optimizer state of bucket {}", number),
-                              BufferCategory::optimizer, Bytes(elements * state_bytes))};
-    buffers_[open.state.front()].persistent = true;
-    buffers_[open.state.front()].buffer.on_host = input_.runtime.optimizer_on_host;
+    open_state(open, elements, Bytes(state_bytes));
     if (shards_of(open.bucket) > 1) to_gather_.push_back(number);
     // Parameters lie in a buffer as gradients do.
     std::int64_t padding = open.bucket.elements;
@@ -203,7 +200,7 @@ bool ProgramEmitter::reduces_each_microbatch() const {
 void ProgramEmitter::keep_shard(OpenBucket& bucket, const std::vector<BufferIndex>& reduced) {
   const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
   const Bytes bytes = elements * size_of(input_.gradient_dtype);
-  if (input_.runtime.optimizer_on_host) return add_on_host(bucket, reduced.front(), elements);
+  if (gradients_leave(input_.runtime)) return add_on_host(bucket, reduced.front(), elements);
   const bool is_first = !std::exchange(bucket.has_shard, true);
   if (bucket.shard.empty()) {
     bucket.shard = {open_buffer(bucket.name + " shard", BufferCategory::gradients, bytes)};
@@ -236,10 +233,11 @@ TaskId ProgramEmitter::emit_on(Task task, const std::string& name,
     after_.insert(after_.end(), readers.begin(), readers.end());
   }
   const bool is_compute = task.stream == static_cast<std::uint8_t>(Stream::compute);
-  const bool is_on_host = input_.runtime.optimizer_on_host && task.stream == host_stream();
+  const bool is_on_host = works_on_host(input_.runtime) && task.stream == host_stream();
   if (is_compute || is_on_host) after_.push_back(norm_);
   const bool is_gather = task.stream == static_cast<std::uint8_t>(Stream::gathers);
-  const bool brings_part = input_.runtime.parameters_on_host && task.kind == TaskKind::from_host;
+  const bool brings_part = input_.runtime.parameters_on_host && input_.runtime.flat_parameters &&
+                           task.kind == TaskKind::from_host;
   if (is_gather || brings_part) after_.push_back(last_kernel_);
   task.phase = phase_;
   task.name = tables_.name(name);
@@ -350,7 +348,7 @@ void ProgramEmitter::reduce_aligned(const Action& action) {
 
 void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   if (std::exchange(bucket.is_reduced, true)) return;
-  if (bucket.bucket.axes.empty() && !input_.runtime.optimizer_on_host) return;
+  if (bucket.bucket.axes.empty() && !gradients_leave(input_.runtime)) return;
   set_phase(Phase::backward);
   if (bucket.bucket.axes.empty()) return keep_shard(bucket, bucket.gradients);
   const DType dtype = input_.gradient_dtype;

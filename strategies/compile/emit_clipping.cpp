@@ -43,9 +43,11 @@ void ProgramEmitter::clip_gradients() {
   std::stable_partition(groups.begin(), groups.end(),
                         [](const NormGroup& group) { return !group.sums.empty(); });
   set_phase(Phase::optimizer);
-  norm_ = emit_kernel({"l2_norm", KernelClass::memory, dtype,
-                       Flops(2 * static_cast<double>(elements)), Bytes(bytes)},
-                      "gradient norms", gradients, {});
+  const bool on_host = buffers_[gradients.front()].buffer.on_host;
+  norm_ = on_host ? emit_on_host("l2_norm", Bytes(bytes), "gradient norms", gradients, {})
+                  : emit_kernel({"l2_norm", KernelClass::memory, dtype,
+                                 Flops(2 * static_cast<double>(elements)), Bytes(bytes)},
+                                "gradient norms", gradients, {});
   for (const NormGroup& group : groups) {
     for (const AxisList& axes : group.sums.empty() ? one_after_another(group.axes) : group.sums) {
       add_up_norms(axes, {}, dtype, group.parameters,
@@ -56,6 +58,10 @@ void ProgramEmitter::clip_gradients() {
   if (has_stages_) {
     const AxisRef stages = input_.mesh.whole(*input_.mesh.find(input_.stages_axis));
     add_up_norms({}, input_.mesh.groups({stages}), dtype, 1, "the norm of all stages' gradients");
+  }
+  if (on_host) {
+    emit_on_host("multiply", Bytes(2 * bytes), "gradient clipping", {}, gradients);
+    return;
   }
   emit_kernel({"multiply", KernelClass::memory, dtype, Flops(static_cast<double>(elements)),
                Bytes(2 * bytes)},

@@ -69,7 +69,7 @@ void ProgramEmitter::open_host_streams() {
     uses |= !values.empty();
   }
   has_host_streams_ = uses;
-  const bool on_host = input_.runtime.optimizer_on_host && has_backward(input_.workload);
+  const bool on_host = works_on_host(input_.runtime) && has_backward(input_.workload);
   if (on_host) program_.streams.emplace_back("host");
   if (!uses && !on_host && !input_.runtime.parameters_on_host) return;
   program_.streams.insert(program_.streams.end(), {"copies to the host", "copies from the host"});

@@ -193,7 +193,7 @@ void ProgramEmitter::take_norm() {
             DType::f32},
            Bytes(one.bytes), one.gradients, one.axes);
   }
-  if (!input_.runtime.optimizer_on_host) scale_by_norm(all);
+  if (!gradients_leave(input_.runtime)) scale_by_norm(all);
 }
 
 void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
@@ -213,7 +213,7 @@ void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
 void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
                             const std::vector<BufferIndex>& gradients, const AxisList& axes) {
   const std::string name(number.name);
-  if (input_.runtime.optimizer_on_host) {
+  if (gradients_leave(input_.runtime)) {
     norm_ = emit_on_host(number.op, bytes, name, gradients, {});
   } else {
     const Kernel kernel{std::string(number.op), KernelClass::memory, input_.gradient_dtype,
@@ -253,10 +253,11 @@ TaskId ProgramEmitter::reduce_behind(TaskId before, const std::string& name,
 
 void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
   set_phase(Phase::optimizer);
-  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
+  const std::int64_t elements =
+      bucket.bucket.elements / shards_of(bucket.bucket) - bucket.elements_on_host;
   const TensorId first = bucket.bucket.parameters.front().tensors.front();
   const Value& parameter = buffers_.value(input_.step.parameters.at(first).stored);
-  if (input_.runtime.optimizer_on_host) {
+  if (gradients_leave(input_.runtime)) {
     update_on_host({.name = fmt::format("{} update", bucket.name),
                     .elements = elements,
                     .state = bucket.state.front(),

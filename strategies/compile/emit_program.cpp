@@ -29,6 +29,10 @@ bool reads_gathered(const Item& item, const ResolvedPass& pass) {
   return false;
 }
 
+bool is_host_work(const Item& item) {
+  return item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::host;
+}
+
 std::string name_of_rank(const PipelineShape& shape, std::int32_t rank) {
   const std::vector<std::int16_t> stages = shape.stages_of(rank);
   return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
@@ -142,8 +146,10 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
     emit_segment(alone, 0, Phase::optimizer);
   }
   for (std::size_t g = 0; g < update_groups_.size(); ++g) update_group(update_groups_[g], g);
+  const bool halves = input_.runtime.optimizer_on_host && !gradients_leave(input_.runtime);
+  if (halves) update_with_host(stage);
   for (const OpenBucket& bucket : open_buckets_) {
-    if (bucket.stage == stage && !bucket.state.empty()) update_bucket(bucket);
+    if (!halves && bucket.stage == stage && !bucket.state.empty()) update_bucket(bucket);
   }
   buffers_.end(microbatch_);
 }
@@ -257,6 +263,8 @@ bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
 }
 
 std::uint8_t ProgramEmitter::stream_of(const Item& item) const {
+  if (is_host_copy(item.kind)) return host_copies(item.kind);
+  if (is_host_work(item)) return static_cast<std::uint8_t>(host_stream());
   return exchange_stream_ != 0 && is_exchange(item) ? exchange_stream_
                                                     : static_cast<std::uint8_t>(item.stream);
 }
@@ -289,7 +297,8 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
       }
     });
   }
-  const bool computes = item.kind == TaskKind::kernel && item.stream == Stream::compute;
+  const bool computes =
+      item.kind == TaskKind::kernel && item.stream == Stream::compute && !is_host_work(item);
   if (computes) {
     after.push_back(std::exchange(awaited_, no_task));
     after.insert(after.end(), awaited_sends_.begin(), awaited_sends_.end());

@@ -134,6 +134,7 @@ class ProgramEmitter {
   void take_norm();
   void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
+  void update_with_host(std::int16_t stage);  // emit_hybrid_optimizer.cpp
   void gather_buckets();
   void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
   void gather_buckets_of(ValueId parameter, std::int64_t ordinal);
@@ -181,6 +182,7 @@ class ProgramEmitter {
   }
   void open_way_to_host();
   void open_host_gradients(OpenBucket& bucket, std::int64_t elements);
+  void open_state(OpenBucket& bucket, std::int64_t elements, Bytes of_each);
   void add_on_host(OpenBucket& bucket, BufferIndex reduced, std::int64_t elements);
   struct HostUpdate {  // of so many numbers
     std::string name = {};
@@ -204,8 +206,7 @@ class ProgramEmitter {
   void open_flat_parameters();
   void run_modules(std::size_t segment, std::size_t item);
   void fetch(const std::vector<std::size_t>& parameters, const std::string& name);
-  // Parts that are gathered in one call.
-  struct PartsCall {
+  struct PartsCall {  // parts that are gathered in one call
     std::string name;
     std::vector<std::size_t> parameters;
     AxisList axes;
@@ -217,7 +218,7 @@ class ProgramEmitter {
                      BufferIndex to);
   void move_parts(const PartsCall& call, const char* op, Bytes bytes,
                   const std::vector<BufferIndex>& read, const std::vector<BufferIndex>& written);
-  // Answer the buffer in which they are, one behind the other.
+  // Answer the buffer that they are in, one behind the other.
   [[nodiscard]] BufferIndex gather_side_by_side(const PartsCall& call);
   [[nodiscard]] BufferIndex gather_quantized(const PartsCall& call);
   void gather_parts(const std::vector<std::size_t>& parameters, bool is_secondary,
@@ -261,8 +262,7 @@ class ProgramEmitter {
   void leave_segment(Passage& passage, std::size_t k, Phase phase);
   void end_passage(const Action& action, Passage passage);
   void optimizer(std::int16_t stage);
-  // Of all parameters of a stage, or their gradients.
-  void gather(std::int16_t stage);
+  void gather(std::int16_t stage);  // all parameters of a stage
   void give_back(std::int16_t stage);
   void reduce(std::int16_t stage);
   void count_pass(std::int16_t stage);

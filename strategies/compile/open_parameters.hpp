@@ -16,7 +16,11 @@ struct OpenBucket {
   std::int16_t stage = 0;
   std::string name;
   std::vector<BufferIndex> gradients = {};
-  std::vector<BufferIndex> state = {};  // of a flat optimizer
+  std::vector<BufferIndex> state = {};  // of a flat optimizer; empty: none of it on the device
+  // Of the numbers that the host updates beside the device (emit_hybrid_optimizer.cpp).
+  std::int64_t elements_on_host = 0;
+  BufferIndex state_on_host = no_buffer;
+  BufferIndex gradients_on_host = no_buffer;
   std::vector<BufferIndex> shard = {};  // of what is reduced, where no more is kept
   std::int64_t gradients_of_pass = 0;
   std::int64_t missing = 0;  // gradients, until it is reduced

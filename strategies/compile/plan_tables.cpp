@@ -92,7 +92,7 @@ std::vector<ResolvedItem> PlanTables::resolve_all(const std::vector<Item>& items
   std::vector<ResolvedItem> resolved;
   for (const Item& item : items) {
     const std::int32_t work =
-        item.kind == TaskKind::kernel ? kernel(item.kernel) : collective(item.collective);
+        item.kind == TaskKind::collective ? collective(item.collective) : kernel(item.kernel);
     resolved.push_back({&item, work, name(item.name)});
   }
   return resolved;

@@ -157,6 +157,7 @@ BufferIndex ValueBuffers::open(ValueId id, std::int64_t i, TaskId task) {
   open.buffer.category = v.category;
   open.buffer.bytes = v.bytes;
   open.buffer.allocated_by = task;
+  open.buffer.on_host = v.on_host;
   buffers_.push_back(open);
   return static_cast<BufferIndex>(buffers_.size()) - 1;
 }

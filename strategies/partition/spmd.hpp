@@ -30,6 +30,7 @@ struct Value {
   bool shared = false;         // one for the whole step, not one per instance of the block
   bool persistent = false;     // there before the step and after it
   ValueId storage = no_value;  // lives in the storage of this value (slices, in-place results)
+  bool on_host = false;        // in the memory of the device's host
 };
 
 // Streams of the plan, in order.

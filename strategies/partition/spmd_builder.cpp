@@ -165,6 +165,10 @@ void SpmdBuilder::count_instances(Item& item, std::size_t block) const {
     }
     return;
   }
+  if (is_host_copy(item.kind)) {
+    for (const ValueId id : item.results) item.kernel.bytes += others(id) * value(id).bytes;
+    return;
+  }
   for (const std::vector<ValueId>* values : {&item.operands, &item.results}) {
     for (const ValueId id : *values) item.kernel.bytes += others(id) * value(id).bytes;
   }

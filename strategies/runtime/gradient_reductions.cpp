@@ -8,18 +8,21 @@
 #include <numeric>
 #include <utility>
 
+#include "strategies/runtime/host_shards.hpp"
+
 namespace shardsim {
 
 GradientReductions::GradientReductions(SpmdBuilder& builder, const Units& units,
                                        const Layout& layout, const Reductions& runtime,
-                                       const Step& step)
+                                       const Step& step, bool to_host)
     : builder_(builder),
       units_(units),
       runtime_(runtime),
       data_axes_(layout.data_axes),
       gradient_dtype_(step.optimizer.gradients),
       reduce_dtype_(step.optimizer.reduce.value_or(step.optimizer.gradients)),
-      microbatches_(step.microbatches) {
+      microbatches_(step.microbatches),
+      to_host_(to_host) {
   for (const ParameterLayout& a : layout.parameters) targets_[a.tensor] = a.gradient;
   if (runtime.buffer) buffers_.emplace(builder, layout, *runtime.buffer, step);
 }
@@ -140,6 +143,7 @@ Sharding GradientReductions::reduced_each_time(const Sharding& made, const Shard
 std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& summands,
                                                     std::string_view unit, BlockPass& pass) {
   if (microbatches_ == 1) return summands;
+  bool on_host = false;
   Item addition;
   addition.stream = Stream::reductions;
   addition.name = fmt::format("{} gradient accumulation", unit);
@@ -150,6 +154,8 @@ std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& 
     const ValueId sum =
         builder_.add_value(added.tensor, added.sharding, added.dtype, BufferCategory::gradients);
     builder_.value(summand).category = BufferCategory::gradients;
+    builder_.value(sum).on_host = added.on_host;
+    on_host |= added.on_host;
     pass.sums.push_back({sum, summand});
     addition.operands.insert(addition.operands.end(), {sum, summand});
     addition.results.push_back(builder_.add_view(sum, added.sharding));
@@ -161,6 +167,7 @@ std::vector<ValueId> GradientReductions::accumulate(const std::vector<ValueId>& 
   if (sums.empty()) return sums;
   addition.kernel.op = "add";
   addition.kernel.dtype = gradient_dtype_;
+  if (on_host) addition.kernel.kernel_class = KernelClass::host;
   addition.kernel.bytes = bytes;
   pass.additions.push_back(std::move(addition));
   return sums;
@@ -316,11 +323,15 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
       gradients_[owners[i]] = gradients[i];
     }
   };
-  const std::vector<ValueId> reduced = cast_to_keep(early_summands, unit, items);
+  const auto kept = [&](std::vector<ValueId> gradients, std::vector<Item>& calls) {
+    gradients = cast_to_keep(std::move(gradients), unit, calls);
+    return to_host_ ? send_to_host(builder_, gradients, unit, calls) : gradients;
+  };
+  const std::vector<ValueId> reduced = kept(early_summands, items);
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  keep(late, cast_to_keep(bring_home(sums, late_targets, {unit, late}, last), unit, last));
+  keep(late, kept(bring_home(sums, late_targets, {unit, late}, last), last));
 }
 
 }  // namespace shardsim

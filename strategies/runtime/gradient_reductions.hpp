@@ -27,8 +27,9 @@ namespace shardsim {
 
 class GradientReductions {
  public:
+  // `to_host`: what is reduced is kept there (host_shards.hpp).
   GradientReductions(SpmdBuilder& builder, const Units& units, const Layout& layout,
-                     const Reductions& runtime, const Step& step);
+                     const Reductions& runtime, const Step& step, bool to_host);
 
   // To be called for the backward passes of all blocks, the last first.
   void reduce(std::size_t block, BlockPass& pass);
@@ -90,6 +91,7 @@ class GradientReductions {
   DType gradient_dtype_;  // as they are kept
   DType reduce_dtype_;    // as they are reduced
   std::int64_t microbatches_;
+  bool to_host_;
   std::map<TensorId, Sharding> targets_;  // how gradients are kept
   std::map<TensorId, ValueId> gradients_;
   std::map<TensorId, AxisList> model_axes_;

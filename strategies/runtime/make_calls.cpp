@@ -8,6 +8,7 @@
 #include "base/index.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
+#include "strategies/runtime/host_shards.hpp"
 #include "strategies/runtime/loss_chunks.hpp"
 #include "strategies/runtime/optimizer_pass.hpp"
 #include "strategies/runtime/parameter_gathers.hpp"
@@ -54,6 +55,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   std::vector<BlockProgram>& blocks = builder.step.blocks;
   const std::size_t count = blocks.size();
   const bool trains = has_backward(workload);
+  const bool on_host = runtime.parameters_on_host && !runtime.flat_parameters;
+  if (on_host) keep_parameters_on_host(builder);
   std::optional<ChunkedLoss> chunked;
   if (trains && runtime.loss_chunks > 1) {
     const DType reduced = step.optimizer.reduce.value_or(step.optimizer.gradients);
@@ -65,7 +68,7 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
     parameters.find_inner(b, blocks[b].forward);
     parameters.keep_slices(b, blocks[b].forward);
   }
-  GradientReductions gradients(builder, units, layout, runtime.reductions, step);
+  GradientReductions gradients(builder, units, layout, runtime.reductions, step, on_host);
   if (chunked) gradients.reduce_chunked(*chunked, blocks[chunked->block].forward);
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);

@@ -41,8 +41,9 @@ void OptimizerPass::add(std::size_t b) {
   BlockPass& pass = builder_.step.blocks[b].optimizer;
   Item update;
   update.name = fmt::format("{} optimizer", block.name);
-  update.kernel = {std::string(name_of(block.optimizer.front().function)), KernelClass::memory,
-                   DType::f32, Flops(0), Bytes(0)};
+  update.kernel = {std::string(name_of(block.optimizer.front().function)),
+                   is_on_host() ? KernelClass::host : KernelClass::memory, DType::f32, Flops(0),
+                   Bytes(0)};
   std::vector<ValueId> updated;
   std::vector<Sharding> stored;
   std::vector<ValueId> homes;
@@ -158,8 +159,15 @@ ValueId OptimizerPass::read(TensorId tensor, const ParameterLayout& a, BlockPass
         builder_.add_value(tensor, sharding_of_state(tensor, a), builder_.tensor(tensor).dtype,
                            BufferCategory::optimizer);
     builder_.value(state).persistent = true;
+    builder_.value(state).on_host = is_on_host();
     new_state(state);
     return state;
+  }
+  if (is_on_host() && shared_.is_shared(a.tensor)) {
+    throw InputError({"", "/strategy/offload/parameters"},
+                     fmt::format("{} is of two stages, whose gradients are not added up on the "
+                                 "host: \"tie_word_embeddings\": false in the model unties them",
+                                 builder_.tensor(a.tensor).name));
   }
   ValueId whole = role == TensorRole::parameter ? builder_.step.parameters.at(tensor).stored
                                                 : gradients_.gradient(a.tensor);

@@ -24,6 +24,10 @@ class OptimizerPass {
   void add(std::size_t block);
 
  private:
+  // Of shards of units: parameters, gradients and states (host_shards.hpp).
+  [[nodiscard]] bool is_on_host() const {
+    return runtime_.parameters_on_host && !runtime_.flat_parameters;
+  }
   // Where the new state goes: the place of the old one or, if that is not donated, one of its own,
   // which a program of jit has from its start.
   ValueId new_state(ValueId old);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "strategies/runtime/host_shards.hpp"
+
 namespace shardsim {
 
 // Those of its parameters that differ from their stored form.
@@ -173,7 +175,12 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
   std::vector<ValueId> first_from, first_to, then_from, then_to, sources, targets;
   std::vector<Sharding> shardings;
   std::vector<TensorId> moved;
-  for (const auto& [parameter, from, gathered] : wanted) {
+  std::vector<ValueId> stored;
+  for (const Gathered& one : wanted) stored.push_back(one.from);
+  const std::vector<ValueId> here = bring_from_host(builder_, stored, unit, items);
+  for (std::size_t w = 0; w < wanted.size(); ++w) {
+    const auto& [parameter, there, gathered] = wanted[w];
+    const ValueId from = here[w];
     const Sharding shard = builder_.value(from).sharding;
     const Sharding sharding = builder_.value(gathered).sharding;
     ValueId source = from;

@@ -243,13 +243,29 @@ struct Runtime {
   std::int64_t late_head_gradients = 0;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
-  bool optimizer_on_host = false;   // of a flat optimizer: its state and gradients, and its work
-  bool parameters_on_host = false;  // of flat parameters: their parts
-  bool clips = false;               // the norm of all gradients is computed
-  bool counts_tokens = false;       // of all devices; gradients are sums, scaled by their number
-  bool checks_overflow = false;     // one byte of all devices says whether a gradient is not finite
-  bool averages_loss = false;       // over the devices (scalar_sums.hpp)
+  // Of a flat optimizer: its state, and its work. Gradients leave as they are reduced, but those of
+  // buffers that are always there with the update, and `share_on_host` of each bucket alone.
+  bool optimizer_on_host = false;
+  double share_on_host = 1;
+  bool copies_beside_host = false;  // of such buffers: while the host updates others
+  // Of flat parameters their parts; of units all shards, with gradients and the optimizer
+  // (host_shards.hpp).
+  bool parameters_on_host = false;
+  bool clips = false;            // the norm of all gradients is computed
+  bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number
+  bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
+  bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;
 };
+
+// Does the host do something of the optimizer's work?
+[[nodiscard]] inline bool works_on_host(const Runtime& runtime) {
+  return runtime.optimizer_on_host || (runtime.parameters_on_host && !runtime.flat_parameters);
+}
+// Are gradients there as soon as they are reduced?
+[[nodiscard]] inline bool gradients_leave(const Runtime& runtime) {
+  return runtime.optimizer_on_host && runtime.reductions.buffer &&
+         runtime.reductions.buffer->kept != BufferKept::always;
+}
 
 }  // namespace shardsim

@@ -119,6 +119,8 @@ TEST_CASE("What cannot be: one error with its place") {
   fails("--num-experts 8 --expert-model-parallel-size 3",
         "a.args: line 1: --expert-model-parallel-size: 3 devices do not divide 8 experts");
   fails("--num-layers four", "a.args: line 1: --num-layers: expected an integer, not \"four\"");
+  fails("--optimizer-cpu-offload",
+        "a.args: line 1: --optimizer-cpu-offload: needs --use-precision-aware-optimizer");
   fails("--optimizer muon",
         "a.args: line 1: --optimizer: \"muon\" is not among what shardsim knows of it: adam, "
         "adamw, sgd");
@@ -126,10 +128,10 @@ TEST_CASE("What cannot be: one error with its place") {
 
 TEST_CASE("A key that is left out, and one that is given behind the file") {
   LaunchOptions options{.devices = 8};
-  options.leave_out = {"optimizer-cpu-offload"};
+  options.leave_out = {"use-torch-fsdp2"};
   options.overrides = {"tensor_model_parallel_size=2", "--clip-grad=0"};
   const Imported imported =
-      import_launch("megatron", llama + "--optimizer-cpu-offload", "a.args", options);
+      import_launch("megatron", llama + "--use-torch-fsdp2", "a.args", options);
   CHECK((*imported.experiment)["mesh"] == Json{{"dp", 4}, {"tp", 2}});
   CHECK((*imported.experiment)["strategy"]["clip_gradients"] == false);
   CHECK(imported.notes.size() == 1);

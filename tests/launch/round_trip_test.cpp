@@ -102,6 +102,8 @@ TEST_CASE("Megatron's arguments say all of an experiment", "[laws]") {
        R"({"strategy": {"overlap": {"gradients": false, "parameters": false}}})",
        R"({"strategy": {"overlap": {"gradients": true, "parameters": true, "tp": true}}})",
        R"({"strategy": {"bucket_elements": 10000000}})",
+       R"({"strategy": {"offload": {"optimizer": "cpu"}}})",
+       R"({"strategy": {"offload": {"optimizer": {"fraction": 0.5, "overlap": true}}}})",
        R"({"strategy": {"overlap": {"gradients": true, "parameters": false}}})"},
       {"{}", R"({"workload": {"precision": {"gradients": "bf16"}}})",
        R"({"workload": {"precision": {"compute": "fp16", "parameters": "fp16",
@@ -188,7 +190,8 @@ TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
            "reduce": "fp32"}}})"},
       {"{}", R"({"strategy": {"reshard_after_forward": true}})",
        R"({"strategy": {"reshard_after_forward": false}})", R"({"workload": {"batch": 64}})",
-       R"({"strategy": {"async_tp": true}})"},
+       R"({"strategy": {"async_tp": true}})",
+       R"({"strategy": {"offload": {"parameters": "cpu"}}})"},
       {R"({"strategy": {"kernels": "eager"}})", R"({"strategy": {"kernels": "compiled"}})", "{}"}};
   const bool holds = rc::check([&] {
     const Json experiment = drawn(R"({"workload": {"step": "train", "batch": 32, "microbatch": 1,

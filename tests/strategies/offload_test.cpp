@@ -1,6 +1,7 @@
 // Activations that lie on the host between forward and backward, and an optimizer there.
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -144,6 +145,92 @@ TEST_CASE("parameters on the host come in parts before each gather") {
       if (buffer.on_host) on_host += buffer.bytes.count();
     }
     CHECK(on_host == (both ? 2 + 2 + 4 + 12 : 2) * part);
+  }
+}
+
+// FSDP: all of a parameter is in fp32, 4 bytes of it, of its gradient and of each of two moments.
+// A layer's shards come in forward and in backward, those of the root, embedding, norm and head,
+// once: FSDP2 keeps it.
+TEST_CASE("shards, gradients and optimizer on the host") {
+  constexpr std::int64_t part = 8'030'261'248 / 8;
+  constexpr std::int64_t layers = 32 * 218'112'000LL / 8;
+  for (const char* name : {"fsdp1", "fsdp2"}) {
+    Step step = test::usual_step();
+    step.optimizer.parameters = step.optimizer.gradients = DType::f32;
+    step.optimizer.master.reset();
+    const std::string strategy =
+        std::string(R"({"name": ")") + name + R"(", "offload": {"parameters": "cpu"}})";
+    const Plan plan =
+        test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 8}}), strategy, step).plan;
+    const Program& program = plan.programs.front();
+    std::map<TaskKind, std::int64_t> copied;
+    std::int64_t updated = 0;
+    for (const Task& task : program.tasks) {
+      const auto work = static_cast<std::size_t>(task.work);
+      if (is_host_copy(task.kind)) copied[task.kind] += plan.kernels[work].bytes.count();
+      if (task.kind != TaskKind::kernel || task.phase != Phase::optimizer) continue;
+      if (plan.kernels[work].op == "adamw") updated += plan.kernels[work].bytes.count();
+      CHECK(plan.kernels[work].kernel_class == KernelClass::host);
+    }
+    CHECK(copied[TaskKind::from_host] == 4 * (part + layers));
+    CHECK(copied[TaskKind::to_host] == 4 * part);
+    CHECK(updated == (4 + 2 * 12) * part);  // gradients read; the rest read and written
+    std::int64_t on_host = 0;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.on_host) on_host += buffer.bytes.count();
+      const bool stays = buffer.category == BufferCategory::parameters ||
+                         buffer.category == BufferCategory::optimizer;
+      CHECK((buffer.on_host || !stays));
+    }
+    CHECK(on_host == 16 * part);
+  }
+}
+
+// Of Megatron's buffers: half of each bucket's numbers go as fp32 gradients and come back as bf16
+// parameters, and leave 12 bytes of state and 4 of gradients there.
+TEST_CASE("a part of the optimizer on the host") {
+  constexpr std::int64_t half = 8'030'261'248 / 16;
+  Step step = test::usual_step();
+  step.optimizer.gradients = DType::f32;
+  const auto plan_with = [&](const std::string& offload) {
+    return test::compile_step("llama-3.1-8b", Mesh({{"dp", 8}}),
+                              R"({"name": "megatron", "offload": {"optimizer": )" + offload + "}}",
+                              step)
+        .plan;
+  };
+  for (const bool overlaps : {false, true}) {
+    const Plan plan =
+        plan_with(overlaps ? R"({"fraction": 0.5, "overlap": true})" : R"({"fraction": 0.5})");
+    const Program& program = plan.programs.front();
+    std::map<TaskKind, std::int64_t> copied;
+    std::map<TaskKind, std::size_t> first;
+    std::size_t last_update = 0;
+    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+      const Task& task = program.tasks[i];
+      const auto work = static_cast<std::size_t>(task.work);
+      if (is_host_copy(task.kind)) {
+        copied[task.kind] += plan.kernels[work].bytes.count();
+        first.try_emplace(task.kind, i);
+      } else if (task.kind == TaskKind::kernel &&
+                 plan.kernels[work].kernel_class == KernelClass::host) {
+        last_update = i;
+      }
+    }
+    const auto near = [](std::int64_t bytes, std::int64_t other) {
+      return std::abs(bytes - other) < mebibyte;  // padding
+    };
+    CHECK(near(copied[TaskKind::to_host], 4 * half));
+    CHECK(near(copied[TaskKind::from_host], 2 * half));
+    CHECK((first[TaskKind::from_host] > last_update) == !overlaps);
+    std::int64_t on_host = 0, on_device = 0;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.on_host) on_host += buffer.bytes.count();
+      if (!buffer.on_host && buffer.category == BufferCategory::optimizer) {
+        on_device += buffer.bytes.count();
+      }
+    }
+    CHECK(near(on_host, 16 * half));
+    CHECK(near(on_device, 12 * half));
   }
 }
 
