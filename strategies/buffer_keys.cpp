@@ -26,7 +26,7 @@ std::size_t place_in(const std::vector<std::string>& words, const JsonReader& js
 GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   json.only_keys({"bucket_elements", "bucket_bytes", "first_bucket_bytes", "order", "kept",
                   "closes", "buckets_of", "shared_apart", "parameter_multiple", "bucket_multiple",
-                  "adds_in_products", "collective", "overlap", "aligns_stages"});
+                  "adds_in_products", "behind_ddp", "collective", "overlap", "aligns_stages"});
   const auto number = [&](const char* key, std::int64_t& value, std::int64_t least,
                           std::int64_t most) {
     if (const auto found = json.find(key)) value = found->integer(least, most);
@@ -45,6 +45,7 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   number("bucket_multiple", buffer.bucket_multiple, 1, largest_multiple);
   flag("shared_apart", buffer.shared_apart);
   flag("adds_in_products", buffer.adds_in_products);
+  flag("behind_ddp", buffer.behind_ddp);
   flag("overlap", buffer.overlaps);
   flag("aligns_stages", buffer.aligns_stages);
   bool closes_before = buffer.closes == BucketCloses::before;
@@ -220,6 +221,7 @@ Json buffer_keys_to_json(const Runtime& runtime) {
       {"parameter_multiple", buffer.parameter_multiple},
       {"bucket_multiple", buffer.bucket_multiple},
       {"adds_in_products", buffer.adds_in_products},
+      {"behind_ddp", buffer.behind_ddp},
       {"collective", buffer.scatters ? "reduce-scatter" : "all-reduce"},
       {"overlap", buffer.overlaps},
       {"aligns_stages", buffer.aligns_stages}};

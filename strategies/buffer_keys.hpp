@@ -16,6 +16,7 @@
 //                       stages: a bucket of its own
 //     parameter_multiple, bucket_multiple            1
 //     adds_in_products  true, false                  false
+//     behind_ddp        true, false                  false
 //     collective        all-reduce, reduce-scatter   all-reduce
 //     overlap           true, false                  true
 //     aligns_stages     true, false                  false

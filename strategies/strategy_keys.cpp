@@ -185,7 +185,8 @@ const std::vector<StrategyKey> key_table = {
      "registered or made, \"kept\" always, step, shards or room, \"closes\" "
      "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
-     "\"bucket_multiple\" of elements, \"adds_in_products\", \"collective\" all-reduce or "
+     "\"bucket_multiple\" of elements, \"adds_in_products\", \"behind_ddp\" (gradients of a pass "
+     "stay till it is through, and lie in DDP's buckets), \"collective\" all-reduce or "
      "reduce-scatter, \"overlap\" with backward, \"aligns_stages\" of a pipeline",
      /*of_recipes_alone=*/true},
     {"flat_optimizer",

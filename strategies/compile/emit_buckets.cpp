@@ -103,6 +103,7 @@ void ProgramEmitter::open_buckets() {
     for (OpenBucket& bucket : open_buckets_) {
       open_gradients(bucket);
       buffers_[bucket.gradients.front()].persistent = true;
+      if (rule->behind_ddp && !bucket.bucket.axes.empty()) open_ddp_bucket(bucket);
       zero.bytes = buffers_[bucket.gradients.front()].buffer.bytes;
       emit_kernel(zero, bucket.name + " zeroed", {}, bucket.gradients);
     }

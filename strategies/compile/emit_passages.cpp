@@ -15,7 +15,19 @@ void ProgramEmitter::begin_action(const Action& action) {
   passes_left_.try_emplace(microbatch_, stages);
 }
 
+void ProgramEmitter::open_ddp_bucket(const OpenBucket& bucket) {
+  const TensorId first = bucket.bucket.parameters.front().tensors.front();
+  const Value& parameter = buffers_.value(input_.step.parameters.at(first).stored);
+  const Bytes bytes = bucket.bucket.elements * size_of(parameter.dtype);
+  buffers_[open_buffer(bucket.name + " of DDP", BufferCategory::gradients, bytes)].persistent =
+      true;
+}
+
 void ProgramEmitter::end_action(const Action& action) {
+  for (const BufferIndex made : made_) {
+    buffers_.use(made, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  }
+  made_.clear();
   reduce_aligned(action);
   if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);

@@ -184,6 +184,7 @@ void ProgramEmitter::end_segment(const Segment& segment, Phase phase) {
     accumulate(segment.pass, i);
     if (!stays(phase)) give_back(segment.pass, Of::block, i);
     if (!stays(phase) && segment.part == Part::weight) give_back(segment.pass, Of::within, i);
+    for (const ValueId made : segment.pass.pass->made) made_.push_back(buffers_.buffer_of(made, i));
   }
   segment_ends_.push_back(last_kernel_);
   segment_reductions_.push_back(last_reduction_);

@@ -86,8 +86,7 @@ class ProgramEmitter {
     bool copies_out = false;  // what they have brought, before it is read
     bool copies_out_within = false;
   };
-  // Of a segment: what is gathered for it, or for the unit within.
-  enum class Of : std::uint8_t { block, within };
+  enum class Of : std::uint8_t { block, within };  // gathered for a segment, or for its unit within
 
   void set_phase(Phase phase);  // outside of layers
   void open_buckets();
@@ -95,6 +94,7 @@ class ProgramEmitter {
   [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
                                         Bytes bytes);
   void open_gradients(OpenBucket& bucket);
+  void open_ddp_bucket(const OpenBucket& bucket);
   void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
   [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block,
                                                                    BufferOrder order) const;
@@ -358,14 +358,14 @@ class ProgramEmitter {
   std::int32_t backward_passes_ = 0;                 // that have left gradients of weights
   std::map<std::int16_t, std::int32_t> through_at_;  // of stages: so many of these
   std::vector<LateGradient> late_gradients_;
-  TaskId norm_ = no_task;  // by which gradients are scaled, so far as it is added up
+  std::vector<BufferIndex> made_;  // gradients of the pass under way
+  TaskId norm_ = no_task;          // by which gradients are scaled, so far as it is added up
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
-  std::map<std::int32_t, std::int64_t>
-      passes_left_;                         // by microbatch: stages that it is not through
-  std::vector<TaskId> after_;               // of the task that is being written
-  std::vector<TaskId> segment_ends_;        // last kernel of every segment so far
-  std::vector<TaskId> segment_reductions_;  // last_reduction_ of every segment so far
+  std::map<std::int32_t, std::int64_t> passes_left_;  // by microbatch: stages still to go through
+  std::vector<TaskId> after_;                         // of the task that is being written
+  std::vector<TaskId> segment_ends_;                  // last kernel of every segment so far
+  std::vector<TaskId> segment_reductions_;            // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task;
   TaskId last_reduction_ = no_task;    // of this segment that gives memory back
   TaskId awaited_ = no_task;           // by the next kernel

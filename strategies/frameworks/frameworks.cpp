@@ -7,6 +7,7 @@
 #include "strategies/frameworks/deepspeed.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/frameworks/megatron.hpp"
+#include "strategies/frameworks/nanotron.hpp"
 #include "strategies/frameworks/torch.hpp"
 #include "strategies/frameworks/xla.hpp"
 
@@ -15,7 +16,7 @@ namespace shardsim {
 const std::vector<Framework>& frameworks() {
   static const std::vector<Framework> all = {
       fsdp1_framework(),     fsdp2_framework(),    torchtitan_framework(), ddp_framework(),
-      deepspeed_framework(), megatron_framework(), xla_framework()};
+      deepspeed_framework(), megatron_framework(), nanotron_framework(),   xla_framework()};
   return all;
 }
 

@@ -64,6 +64,7 @@ struct BlockPass {
   // of first reads; gradients that are made.
   std::vector<TensorId> reads;
   std::vector<Write> writes;
+  std::vector<ValueId> made;  // gradients that stay until the pass is through, over all blocks
 
   std::vector<Item> gathers;
   std::vector<Item> body;

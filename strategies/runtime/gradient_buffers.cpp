@@ -31,6 +31,7 @@ void GradientBuffers::add(BlockPass& pass) {
       const ValueId main = add_main(*write);
       const bool is_added = !body.empty() && adds_up(body.back(), *write, main);
       if (!is_added) body.push_back(addition(*write, main));
+      if (!is_added && runtime_.behind_ddp) pass.made.push_back(write->gradient);
       write->after = body.size();
       write->gradient = main;
     }

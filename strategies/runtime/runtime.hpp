@@ -119,9 +119,12 @@ struct GradientBuffer {
   std::int64_t parameter_multiple = 1;  // of elements: where a parameter may begin
   std::int64_t bucket_multiple = 1;     // and a bucket end; a flat optimizer's devices divide it
   bool adds_in_products = false;        // products of weights' gradients add to the buffer
-  bool scatters = false;                // buckets are reduce-scattered; false: all-reduced
-  bool overlaps = true;                 // a bucket is reduced once its last gradient is there;
-                                        // false: all when backward is through
+  // Gradients of a pass stay whole, in their own type, until it is through, and lie once more in
+  // buckets of that type where devices reduce them (PyTorch's DDP, whose hook adds to the buffer).
+  bool behind_ddp = false;
+  bool scatters = false;  // buckets are reduce-scattered; false: all-reduced
+  bool overlaps = true;   // a bucket is reduced once its last gradient is there;
+                          // false: all when backward is through
   // In a pipeline: of a rank with one stage the first overlaps, the others begin when they are
   // through; with several a stage's begin so many backward passes of the rank after its last one as
   // the rank's number says, so that all ranks begin together, and the rest at the end, the last
