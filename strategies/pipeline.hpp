@@ -14,9 +14,9 @@
 //                                                               (torchtitan), else 1
 //   microbatch_group    Megatron's                              the ranks
 //                       microbatch_group_size_per_vp_stage
-//   layers              layers of each stage or rank,           evenly; where it does not come out,
-//                       Megatron's layout string, or            Megatron refuses, others give the
-//                       "one-less-at-ends"
+//   layers              layers of each stage or rank,           evenly; where it does not come out
+//                       Megatron's layout string, or            even the first stages have one
+//                       "one-less-at-ends"                      more, of megatron with a note
 //   ends                {"first": 2, "last": 2}                 as the others
 //   receives            with_sends, when_needed, one_ahead,     as PyTorch and Megatron have it
 //                       exchanged (schedule/messages.hpp)

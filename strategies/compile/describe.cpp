@@ -264,6 +264,23 @@ void describe_experts(Compilation& c) {
   }
 }
 
+// Of layers that are dealt out evenly, and do not come out even.
+std::string uneven_stages(const Compilation& c) {
+  if (!c.strategy.pipeline || c.strategy.pipeline->remainder != Remainder::noted) return "";
+  const StagesRequest& said = c.strategy.pipeline->stages;
+  if (said.layout || said.first || said.last || !said.counts.empty()) return "";
+  const auto layers = std::count_if(c.workload.order.begin(), c.workload.order.end(),
+                                    [&](const BlockInstance& instance) {
+                                      return c.workload.blocks[at(instance.block)].is_layer;
+                                    });
+  const auto stages = static_cast<std::int64_t>(c.stages.size());
+  if ((layers + said.embedding_counts + said.loss_counts) % stages == 0) return "";
+  return fmt::format(
+      "{} layers do not divide by {} stages, which Megatron-Core refuses: the first have one more; "
+      "\"embedding_counts\" and \"loss_counts\", \"ends\" or \"layers\" say how they lie",
+      layers, stages);
+}
+
 void describe_outputs(Compilation& c) {
   const Workload& workload = c.workload;
   for (const ValueId id : c.spmd.outputs) {
@@ -317,6 +334,9 @@ void describe(Compilation& c) {
   compiled.warnings = layout.warnings;
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
                            c.strategy.notes.end());
+  if (const std::string uneven = uneven_stages(c); !uneven.empty()) {
+    compiled.warnings.push_back(uneven);
+  }
   const std::optional<DType>& reduced_in = step.optimizer.reduce;
   if (c.strategy.runtime.reductions.buffer && reduced_in &&
       *reduced_in != step.optimizer.gradients) {

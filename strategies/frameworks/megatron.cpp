@@ -179,7 +179,7 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
 
 void run_stages_as_megatron(Strategy& options) {
   Pipeline& pipeline = *options.pipeline;
-  if (!pipeline.remainder) pipeline.remainder = Remainder::refused;  // transformer_config.py
+  if (!pipeline.remainder) pipeline.remainder = Remainder::noted;  // transformer_config.py
   pipeline.schedule.limits = ScheduleLimits::megatron;
   const bool is_interleaved = pipeline.schedule.name == "interleaved-1f1b";
   const bool exchanges = is_interleaved && options.exchanges_messages;

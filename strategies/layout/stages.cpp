@@ -51,7 +51,7 @@ LayerCounts even_counts(StagesRequest request, const Place& place) {
   for (std::int32_t i = 0; i < left; ++i) ++counts[static_cast<std::size_t>(i)];
   counts.front() -= request.embedding_counts;
   counts.back() -= request.loss_counts;
-  const bool bare = request.remainder == Remainder::to_first_stages &&
+  const bool bare = request.remainder != Remainder::refused &&
                     (each == 0 || std::max(request.embedding_counts, request.loss_counts) > each) &&
                     stages > 1;
   if (bare || counts.front() < 0 || counts.back() < 0) {

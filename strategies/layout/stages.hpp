@@ -22,6 +22,9 @@
 // Both as Megatron Bridge lays these models out (recipes/deepseek, llama and qwen).
 //
 // Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
+// Where it does not come out even Megatron refuses, torchtitan gives the first stages one more;
+// what is published of Megatron's steps often leaves out how theirs was dealt out: Remainder says
+// which. Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
 // get_transformer_layer_offset, TransformerConfig) and torchtitan 0.3.0's
 // (_generate_llm_fqn_per_model_part). Layers of MTP are with the loss unless a layout says
 // otherwise.
@@ -46,7 +49,11 @@ struct StageLayers {
   friend bool operator==(const StageLayers&, const StageLayers&) = default;
 };
 
-enum class Remainder : std::uint8_t { refused, to_first_stages };
+enum class Remainder : std::uint8_t {
+  refused,
+  to_first_stages,
+  noted  // likewise, and a note says that the framework refuses it
+};
 
 struct StagesRequest {
   std::int32_t layers = 0;

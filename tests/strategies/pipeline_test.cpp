@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/json.hpp"
+#include "model_step.hpp"
 #include "plan/plan_io.hpp"
 #include "strategies/compile/compile.hpp"
 #include "strategies/schedule/schedules.hpp"
@@ -213,6 +215,24 @@ TEST_CASE("what pipelines refuse") {
           "model unties them");
   CHECK(message(with_pipeline("replicate", Json::object()), {{"pp", 16}})
             .starts_with(at + "/layers: "));
+}
+
+// 32 layers over 3 stages; 30 and the two ends over 4 are 32, which divide.
+TEST_CASE("what Megatron refuses of uneven stages is noted") {
+  const auto notes = [](std::int64_t ranks, const std::string& pipeline) {
+    const CompiledStep step = test::compile_step(
+        "llama-3.1-8b", Mesh({{"pp", ranks}}),
+        R"({"name": "megatron", "pipeline": {"schedule": "1f1b")" + pipeline + "}}",
+        {.batch = 12, .sequence = 512, .microbatches = 12});
+    return std::count_if(step.warnings.begin(), step.warnings.end(), [](const std::string& note) {
+      return note.find("which Megatron-Core refuses") != std::string::npos;
+    });
+  };
+  CHECK(notes(4, "") == 0);
+  CHECK(notes(3, "") == 1);
+  CHECK(notes(3, R"(, "layers": [11, 11, 10])") == 0);
+  CHECK(notes(3, R"(, "embedding_counts": true)") == 0);  // 33 divide by 3
+  CHECK(notes(5, R"(, "layers": "one-less-at-ends")") == 0);
 }
 
 }  // namespace shardsim::pipeline_test
