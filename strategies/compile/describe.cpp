@@ -275,10 +275,16 @@ std::string uneven_stages(const Compilation& c) {
                                     });
   const auto stages = static_cast<std::int64_t>(c.stages.size());
   if ((layers + said.embedding_counts + said.loss_counts) % stages == 0) return "";
+  std::vector<std::int32_t> counts;
+  for (const StageLayers& stage :
+       stages_of(*c.strategy.pipeline, static_cast<std::int32_t>(layers),
+                 static_cast<std::int32_t>(c.workload.further_losses.size()))) {
+    counts.push_back(stage.count);
+  }
   return fmt::format(
-      "{} layers do not divide by {} stages, which Megatron-Core refuses: the first have one more; "
-      "\"embedding_counts\" and \"loss_counts\", \"ends\" or \"layers\" say how they lie",
-      layers, stages);
+      "{} layers do not divide by {} stages, which Megatron-Core refuses: they are dealt out as "
+      "[{}]; \"embedding_counts\" and \"loss_counts\", \"ends\" or \"layers\" say how they lie",
+      layers, stages, fmt::join(counts, ", "));
 }
 
 void describe_outputs(Compilation& c) {

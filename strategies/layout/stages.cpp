@@ -16,7 +16,7 @@ using LayerCounts = std::vector<std::int32_t>;  // by stage
 
 std::int32_t chunks_of(const StagesRequest& request) { return request.virtual_stages.value_or(1); }
 
-// What counts as a layer where it is not said and layers alone do not come out.
+// What counts as a layer where it is not said and layers alone do not come out: Megatron Bridge's.
 void count_ends(StagesRequest& request, std::int32_t stages) {
   if (request.mtp_layers > 0) {
     request.loss_counts = std::min(request.mtp_layers + 1, request.layers / stages);
@@ -29,8 +29,7 @@ void count_ends(StagesRequest& request, std::int32_t stages) {
 LayerCounts even_counts(StagesRequest request, const Place& place) {
   const std::int32_t stages = request.ranks * chunks_of(request);
   const bool nothing_counts = request.embedding_counts == 0 && request.loss_counts == 0;
-  if (request.remainder == Remainder::to_first_stages && nothing_counts &&
-      request.layers % stages != 0) {
+  if (request.remainder == Remainder::noted && nothing_counts && request.layers % stages != 0) {
     count_ends(request, stages);
   }
   const std::int32_t all = request.layers + request.embedding_counts + request.loss_counts;

@@ -15,16 +15,14 @@
 //   counts             layers per stage, or per rank (of which every chunk gets the same)
 //   layout             Megatron's string, layout_string.hpp
 //
-// Where it does not come out even Megatron refuses, torchtitan gives the first stages one more:
-// Remainder says which. With the latter, layers of multi-token prediction then count as layers, as
-// the loss does: DeepSeek-V3's 61 are 4 on each of 15 stages and one with MTP and loss. Where it
-// comes out even so, embedding and loss count as a layer each: Llama 3.1 405B's 126, Qwen3's 94.
-// Both as Megatron Bridge lays these models out (recipes/deepseek, llama and qwen).
+// Where it does not come out even Megatron refuses, torchtitan gives the first stages one more: a
+// Remainder says which. What is published of Megatron's steps often leaves out how their layers were
+// dealt out, which are then dealt out as Megatron Bridge does (recipes/deepseek, llama and qwen),
+// and a note says so. Layers of multi-token prediction and the loss count as layers: DeepSeek-V3's
+// 61 are 4 on each of 15 stages and one with MTP and loss. Embedding and loss count as a layer each
+// where it comes out even so: Llama 3.1 405B's 126, Qwen3's 94.
 //
 // Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
-// Where it does not come out even Megatron refuses, torchtitan gives the first stages one more;
-// what is published of Megatron's steps often leaves out how theirs was dealt out: Remainder says
-// which. Rules and refusals are Megatron-Core 0.20.0's (get_num_layers_to_build,
 // get_transformer_layer_offset, TransformerConfig) and torchtitan 0.3.0's
 // (_generate_llm_fqn_per_model_part). Layers of MTP are with the loss unless a layout says
 // otherwise.
@@ -52,7 +50,7 @@ struct StageLayers {
 enum class Remainder : std::uint8_t {
   refused,
   to_first_stages,
-  noted  // likewise, and a note says that the framework refuses it
+  noted  // as Megatron Bridge does, and a note says that Megatron-Core refuses it
 };
 
 struct StagesRequest {

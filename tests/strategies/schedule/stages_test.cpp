@@ -55,7 +55,7 @@ TEST_CASE("torchtitan gives the first stages what is left over") {
 // left over, which it gives the stage of the embedding.
 TEST_CASE("Multi-token prediction and the loss count where 61 layers do not come out") {
   StagesRequest request{.layers = 61, .mtp_layers = 1, .ranks = 16};
-  request.remainder = Remainder::to_first_stages;
+  request.remainder = Remainder::noted;
   std::vector<std::int32_t> expected(15, 4);
   expected.push_back(1);
   CHECK(counts_of(request) == expected);
@@ -71,10 +71,10 @@ TEST_CASE("Multi-token prediction and the loss count where 61 layers do not come
 // Megatron's account_for_embedding_in_pipeline_split and its sister, which recipes of both turn on.
 TEST_CASE("Embedding and loss count where layers come out even with them") {
   StagesRequest request{.layers = 94, .ranks = 8};
-  request.remainder = Remainder::to_first_stages;
+  request.remainder = Remainder::noted;
   CHECK(counts_of(request) == std::vector<std::int32_t>{11, 12, 12, 12, 12, 12, 12, 11});
   request = {.layers = 126, .ranks = 16, .virtual_stages = 8};
-  request.remainder = Remainder::to_first_stages;
+  request.remainder = Remainder::noted;
   const std::vector<std::int32_t> counts = counts_of(request);
   CHECK(counts.front() == 0);
   CHECK(counts.back() == 0);
