@@ -39,8 +39,9 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
       gate = p.q;
       p.q.shape.back() = q_width;
     }
+    if (!a.reads.empty()) return p;
     p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
-    p.v = run_linear(e, a.v, states, a.kv_heads * a.values(), a.v_bias);
+    p.v = a.values_of_keys ? p.k : run_linear(e, a.v, states, a.kv_heads * a.values(), a.v_bias);
     if (a.scaled_values) p.v = e.scaled(p.v);
     p.q = add_adapter(e, a.adapters, "linear_q_adapter_list", x, p.q);
     p.k = add_adapter(e, a.adapters, "linear_k_adapter_list", states, p.k);
@@ -83,7 +84,7 @@ void norm_heads(Eager& e, const Attention& a, Value& q, Value& k) {
     return;
   }
   q = run(e, a.q_norm, q);
-  k = run(e, a.k_norm, k);
+  if (k.exists()) k = run(e, a.k_norm, k);
 }
 
 // T5's: looked up once a stack, in its first layer, and added to a mask in each. Cross attention
@@ -187,8 +188,24 @@ void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) 
     return e.copy(x);
   };
   q = turned(q);
-  k = turned(k);
+  if (k.exists()) k = turned(k);
 }
+
+namespace {
+
+// Keys and values that layers have in common.
+void hand_on(const Attention& a, Value& k, Value& v, Context& context) {
+  if (!a.reads.empty()) {
+    k = context.shared.at(a.reads + " keys");
+    v = context.shared.at(a.reads + " values");
+  }
+  if (!a.hands_on.empty()) {
+    context.shared[a.hands_on + " keys"] = k;
+    context.shared[a.hands_on + " values"] = v;
+  }
+}
+
+}  // namespace
 
 Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   const Scope at(e, a.name);
@@ -200,13 +217,15 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
     for (Value* part : {&q, &k, &v}) *part = e.apply(*part, Keeps::input);
   }
   q = by_heads(q, a.heads);
-  k = by_heads(k, a.kv_heads);
+  if (k.exists()) k = by_heads(k, a.kv_heads);
   if (!a.norm_whole && !a.norm_after_rotary) norm_heads(e, a, q, k);
   if (a.rotary.dims > 0) turn(e, a.rotary, context, q, k);
   if (!a.norm_whole && a.norm_after_rotary) norm_heads(e, a, q, k);
   if (a.scale_by_position) {
     q = e.cast(e.multiply(q, e.constant(DType::f32, {1, q.shape[1], 1, 1})), q.dtype);
   }
+  if (a.v_norm.exists() && v.exists()) v = run(e, a.v_norm, by_heads(v, a.kv_heads));
+  hand_on(a, k, v, context);
   const auto transposed = [](const Value& t, std::int64_t heads, std::int64_t width) {
     return Eager::view(t, {t.shape[0], heads, t.shape[1], width});
   };
@@ -217,6 +236,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
                    .fp32_softmax = a.fp32_softmax,
                    .fp32_scores = a.fp32_scores,
                    .plain_only = a.plain_only || a.alibi,
+                   .bounded = a.bounded,
                    .from_bias = a.alibi,
                    .expand_kv = a.expand_kv,
                    .bias = score_mask(e, a, k.shape[1], context)};
@@ -225,7 +245,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   Value out = run_attention_kernel(e, transposed(q, a.heads, a.head_dim),
                                    transposed(k, a.kv_heads, a.head_dim),
                                    transposed(v, a.kv_heads, a.values()), rules);
-  if (!a.cross && a.cached) {
+  if (!a.cross && a.cached && a.reads.empty()) {
     e.cache(a.kv_heads * (a.head_dim + a.values()) * size_of(e.dtype()).count(), 0);
   }
   if (a.gate || !a.gate_name.empty()) out = opened(e, a, gate, out);

@@ -75,6 +75,7 @@ struct Attention {
   bool bias_apart = false;           // added after the products, not in them
   std::string q_added{}, v_added{};  // parameters added to parts of a fused result (DeBERTa 1)
   Norm q_norm{}, k_norm{};           // per head, unless `norm_whole`
+  Norm v_norm{};                     // of values, per head
   bool norm_whole = false;
   bool norm_by_head = false;  // each head has a norm of its own: NAME.norms.3
   bool norm_after_rotary = false;
@@ -88,6 +89,7 @@ struct Attention {
   bool plain_only = false;   // no kernel: multiplied out by the model itself
   bool alibi = false;        // scores that start from a bias of distances; plain only
   bool fp32_scores = false;  // plain attention's, of queries and keys cast to fp32
+  bool bounded = false;      // plain attention's scores are kept from below the least number (XGLM)
   ScoreMask mask = ScoreMask::none;
   std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
   std::optional<PlaceScores> places{};
@@ -102,10 +104,14 @@ struct Attention {
   bool gate_per_head = false;      // one number for each head; softplus, in fp32 (Laguna)
   std::int64_t value_dim = 0;      // of a head of values, where it is not head_dim
   bool scaled_values = false;      // times a number
-  bool clamped = false;            // queries, keys and values, to a range
-  double dropout = 0;              // of probabilities
-  double out_dropout = 0;          // of the result
-  bool cached = true;              // keys and values are kept for tokens to come
+  bool values_of_keys = false;     // values are the keys before their norm (Gemma 4)
+  // Keys and values that later layers of the stack read under this name, or that are another's: no
+  // projection of its own then, and no cache.
+  std::string hands_on{}, reads{};
+  bool clamped = false;    // queries, keys and values, to a range
+  double dropout = 0;      // of probabilities
+  double out_dropout = 0;  // of the result
+  bool cached = true;      // keys and values are kept for tokens to come
 
   [[nodiscard]] std::int64_t values() const { return value_dim > 0 ? value_dim : head_dim; }
   bool operator==(const Attention&) const = default;

@@ -13,9 +13,10 @@ std::int64_t product(const Eager& e, const KernelSizes& n, std::int64_t width) {
   return e.times(2, e.times(scores, width));
 }
 
-// expand and reshape: a copy, where heads share keys.
+// expand and reshape: a copy, where heads share keys; of one head it is a view.
 Value repeated(Eager& e, const Value& x, const KernelSizes& n) {
   if (n.heads == n.kv_heads) return x;
+  if (n.kv_heads == 1) return Eager::view(x, {n.batch, n.heads, n.keys, x.last()});
   return e.copy(x, {n.batch, n.heads, n.keys, x.last()});
 }
 
@@ -24,8 +25,11 @@ Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
     // Heads of several examples do not lie together: matmul copies them.
     for (Value* x : {&q, &k, &v}) *x = e.copy(*x);
   }
-  k = repeated(e, k, n);
-  v = repeated(e, v, n);
+  for (Value* x : {&k, &v}) {
+    *x = repeated(e, *x, n);
+    // Of one head of several examples matmul repeats what it copies.
+    if (n.kv_heads == 1 && n.heads > 1 && n.batch > 1) *x = e.copy(*x);
+  }
   if (rules.fp32_scores) {
     q = e.cast(q, DType::f32);
     k = e.cast(k, DType::f32);
@@ -36,6 +40,10 @@ Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   scores = e.scaled(scores);
   if (rules.soft_cap > 0) scores = e.scaled(e.apply(e.scaled(scores), Keeps::result));
   if (rules.bias.exists()) scores = e.add(scores, rules.bias);
+  if (rules.bounded) {  // torch.max keeps both of its operands
+    e.save(e.scaled(scores));
+    e.save(e.constant(DType::f32, {}));
+  }
   if (rules.sinks) {
     scores = e.copy(scores, {n.batch, n.heads, n.queries, n.keys + 1});
     e.save(e.constant(DType::i64, {n.batch, n.heads, n.queries, 1}));  // of the largest

@@ -24,6 +24,7 @@ struct ScoreRules {
   bool fp32_softmax = true;  // of plain attention: the softmax in fp32, then cast back
   bool fp32_scores = false;  // of plain attention: q and k cast before their product
   bool plain_only = false;   // the module has no other attention
+  bool bounded = false;      // of plain attention: a largest of scores and the least number
   bool from_bias = false;    // the product starts from it: torch's baddbmm
   bool expand_kv = false;    // key heads are seen by all, not copied
   Value bias{};              // added to the scores

@@ -15,6 +15,7 @@ struct Context {
   std::int64_t sequence = 1;
   Value encoder{};                  // hidden states that cross attention reads
   Value embedded{};                 // what entered the stack
+  Value per_layer{};                // inputs of its layers beside the stream
   double dropout = 0;               // of the stack's rows of distances
   std::int64_t most_distances = 0;  // of these, how many a layer reads at most
   // Computed once, by whom they are first asked for: cos and sin, by the name of their table.

@@ -8,11 +8,9 @@ namespace shardsim::models {
 namespace {
 
 // Scores and the largest of them, [T, per_token].
-Value largest(Eager& e, const Experts& m, Value logits) {
-  const Shape top_shape{logits.shape[0], m.per_token};
-  const auto top_of = [&](const Value& scores) {
-    return e.index(scores, e.constant(DType::i64, top_shape), top_shape);
-  };
+Value largest(Eager& e, const Experts& m, Value logits, const Value& numbers) {
+  const Shape top_shape = numbers.shape;
+  const auto top_of = [&](const Value& scores) { return e.index(scores, numbers, top_shape); };
   switch (m.router.scores) {
     case RouterScores::softmax:
     case RouterScores::sigmoid: {
@@ -138,9 +136,8 @@ Value run_shared(Eager& e, const Experts& m, const Value& x) {
   return e.multiply(gate, out);
 }
 
-}  // namespace
-
-Value route(Eager& e, const Experts& m, const Value& x) {
+// Of what the router reads; `numbers` of the experts that are picked.
+Value weights_of(Eager& e, const Experts& m, const Value& x, const Value& numbers) {
   const Scope at(e, m.router.name);
   Value weight =
       e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
@@ -153,8 +150,22 @@ Value route(Eager& e, const Experts& m, const Value& x) {
   }
   Value logits = e.linear(input, weight, bias);
   if (m.router.fp32_logits) logits = e.cast(logits, DType::f32);
-  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits));
+  const Value top = renormalized(e, m.router.renormalize, largest(e, m, logits, numbers));
   return m.router.cast_back ? e.cast(top, e.dtype()) : top;
+}
+
+}  // namespace
+
+Value route(Eager& e, const Experts& m, const Value& x) {
+  Value input = run(e, m.router.norm, x);
+  if (!m.router.scale.empty()) {
+    input = e.scaled(e.multiply(input, e.parameter(m.router.scale, {x.last()})));
+  }
+  const Value numbers = e.constant(DType::i64, {x.shape[0], m.per_token});
+  const Value top = weights_of(e, m, input, numbers);
+  if (m.router.expert_scale.empty()) return top;
+  const Value scales = e.parameter(m.router.expert_scale, {m.experts});
+  return e.multiply(top, e.index(scales, numbers, numbers.shape));
 }
 
 Value run(Eager& e, const Experts& m, const Value& x) {
@@ -169,7 +180,7 @@ Value run(Eager& e, const Experts& m, const Value& x) {
       out =
           run_linear(e, m.out_of_latent, run_routed(e, m, rows, weights), x.last(), m.latent_bias);
     } else {
-      out = run_routed(e, m, tokens, weights);
+      out = run_routed(e, m, run(e, m.rows_norm, tokens), weights);
     }
     if (!m.out_bias.empty()) out = e.add(out, e.parameter(m.out_bias, {x.last()}));
     if (m.shared && !m.shared_outside) out = e.add(out, run_shared(e, m, tokens));

@@ -15,6 +15,7 @@
 
 #include "workloads/eager/eager.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/norm.hpp"
 
 namespace shardsim::models {
 
@@ -47,6 +48,10 @@ struct Router {
   std::string correction_bias{};         // buffer that moves the choice; empty: none
   bool correction_is_parameter = false;  // that is not trained
   bool correction_flat = false;          // of shape [experts], not [1, experts]
+  // Gemma 4's: a norm of what it reads, a factor of each of its channels and one of each expert's
+  // weight; names lie in the mixture's module.
+  Norm norm{};
+  std::string scale{}, expert_scale{};
 
   bool operator==(const Router&) const = default;
 };
@@ -89,6 +94,7 @@ struct Experts {
   // Of rows that are exchanged, those of the busiest device's experts over an even share, and the
   // part of these for which memory is planned; 0: as the step says of all layers.
   double load = 0, held = 1;
+  Norm rows_norm{};  // of what experts read; the router reads what enters
   std::optional<Mlp> shared{};
   bool shared_outside = false;    // its module lies beside the mixture's
   std::string correction_bias{};  // the router's, where the mixture's module holds it

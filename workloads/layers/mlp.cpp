@@ -18,6 +18,18 @@ Value run_conv1d(Eager& e, std::string_view name, const Value& x, std::int64_t o
   return e.conv1d_linear(x, weight, e.parameter("bias", {out}));
 }
 
+namespace {
+
+// relu(x - mean(x) - z std(x)), of each row.
+Value largest_part(Eager& e, const Value& x) {
+  e.save(x);
+  const Value deviation = e.apply(e.reduce_last(x), Keeps::result);
+  e.save(e.constant(x.dtype, {}));
+  return e.apply(e.add(x, e.scaled(deviation)), Keeps::result);
+}
+
+}  // namespace
+
 Value run(Eager& e, const Mlp& mlp, const Value& x) {
   const Scope at(e, mlp.name);
   const std::int64_t hidden = x.last();
@@ -29,7 +41,9 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
   if (mlp.form == MlpForm::plain) {
     inner = activate(e, mlp.activation, project(mlp.up, x, mlp.width));
   } else if (mlp.form == MlpForm::gated) {
-    const Value gate = activate(e, mlp.activation, project(mlp.gate, x, mlp.width));
+    Value gate = project(mlp.gate, x, mlp.width);
+    if (mlp.sparse) gate = largest_part(e, gate);
+    gate = activate(e, mlp.activation, gate);
     inner = e.multiply(gate, project(mlp.up, x, mlp.width));
   } else {
     const Value both = add_adapter(e, mlp.adapters, mlp.up + "_adapter_list", x,

@@ -29,6 +29,8 @@ struct Mlp {
   bool conv1d = false;       // weights [in, out]
   double dropout = 0;        // of the result
   double inner_dropout = 0;  // of act(...)
+  bool sparse =
+      false;  // what the gate gives counts from so many deviations above the mean (Gemma 3n)
   std::string gate = "gate_proj";
   std::string up = "up_proj";  // of fused_gate: both
   std::string down = "down_proj";

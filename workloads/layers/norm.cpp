@@ -4,14 +4,18 @@ namespace shardsim::models {
 namespace {
 
 // x32 / sqrt(mean(x32^2) + eps), of `factor`, which is x32 or what it was cast from.
-Value scaled_by_rms(Eager& e, const Value& x32, const Value& factor) {
-  const Value mean = e.reduce_last(e.apply(x32, Keeps::input));
+Value scaled_by_rms(Eager& e, const Norm& norm, const Value& x32, const Value& factor) {
+  Value mean = e.reduce_last(e.apply(x32, Keeps::input));
+  if (norm.by_power) {
+    mean = e.scaled(mean);
+    e.save(mean);
+  }
   return e.multiply(factor, e.apply(mean, Keeps::result));
 }
 
 Value rms(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   const Value x32 = e.cast(x, DType::f32);
-  const Value normed = scaled_by_rms(e, x32, norm.kind == NormKind::rms_t5 ? x : x32);
+  const Value normed = scaled_by_rms(e, norm, x32, norm.kind == NormKind::rms_t5 ? x : x32);
   if (norm.kind == NormKind::rms_plain) return e.cast(normed, x.dtype);
   const Value weight = e.parameter("weight", shape);
   if (norm.kind == NormKind::rms_wide) return e.cast(e.multiply(weight, normed), x.dtype);

@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "workloads/layers/altup.hpp"
 #include "workloads/layers/attention.hpp"
 #include "workloads/layers/attention_experts.hpp"
 #include "workloads/layers/attention_pool.hpp"
@@ -31,6 +32,7 @@
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mlp.hpp"
+#include "workloads/layers/per_layer_input.hpp"
 #include "workloads/layers/recurrent_block.hpp"
 #include "workloads/layers/shared_block.hpp"
 #include "workloads/layers/short_convolution.hpp"
@@ -39,17 +41,20 @@
 namespace shardsim::models {
 
 using Body = std::variant<Attention, LatentAttention, AttentionExperts, Mlp, Experts, Mamba, Mamba2,
-                          DeltaNet, ShortConvolution, RecurrentBlock>;
+                          DeltaNet, ShortConvolution, RecurrentBlock, PerLayerGate>;
 
 struct Branch {
   Norm before{};
   Body body{};
-  std::optional<Body> beside{};  // another that reads the same, added to what the first gives
-  Norm after{};                  // of what the body gives
-  Norm joined{};                 // of the sum with the residual stream
-  std::string scale{};           // a learned factor of each channel; empty: none
-  bool multiplied = false;       // by a number: Granite's residual multiplier
-  double dropout = 0;            // of what is added
+  std::optional<Body> beside{};       // another that reads the same, added to what the first gives
+  bool beside_of_stream = false;      // or the stream as it is
+  Norm body_after{}, beside_after{};  // of what either gives, before both are added
+  Norm after{};                       // of what the body gives
+  std::optional<Laurel> laurel{};     // of what the body reads, added behind the branch
+  Norm joined{};                      // of the sum with the residual stream
+  std::string scale{};                // a learned factor of each channel; empty: none
+  bool multiplied = false;            // by a number: Granite's residual multiplier
+  double dropout = 0;                 // of what is added
 
   bool operator==(const Branch&) const = default;
 };
@@ -60,6 +65,10 @@ struct LayerKind {
   bool silent = false;                  // there, but not run: what text alone passes by
   bool parallel = false;                // a branch without a norm of its own reads the first one's
   std::optional<SharedBlock> shared{};  // added to what the first branch reads
+  // Streams that the layer predicts and corrects: its last branch reads the first of them and is
+  // added to the others.
+  std::optional<AltUp> altup{};
+  std::string scalar{};  // a buffer [1] that multiplies what the layer leaves
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -89,6 +98,8 @@ struct Stack {
   std::int64_t hidden = 0;
   Input input{};
   std::optional<DistanceTable> distances{};
+  std::optional<PerLayerInputs> per_layer{};
+  std::optional<AltUpEnds> altup{};
   std::vector<LayerKind> kinds;
   std::vector<int> order;      // kinds[order[i]] is layer i
   bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch

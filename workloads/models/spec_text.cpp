@@ -22,6 +22,7 @@ struct Describe {
     if (a.q_norm.exists()) text += ", queries and keys normed";
     if (a.soft_cap > 0) text += fmt::format(", soft cap {}", a.soft_cap);
     if (a.sinks) text += ", sinks";
+    if (!a.reads.empty()) text += fmt::format(", keys and values of {}", a.reads);
     if (a.gate || !a.gate_name.empty()) text += ", gated";
     return text;
   }
@@ -53,6 +54,9 @@ struct Describe {
   }
   std::string operator()(const RecurrentBlock& b) const {
     return fmt::format("recurrent block, {} channels in {} heads", b.width, b.heads);
+  }
+  std::string operator()(const PerLayerGate& gate) const {
+    return fmt::format("a gate of the layer's own inputs, {}", gate.width);
   }
   std::string operator()(const ShortConvolution& c) const {
     return fmt::format("short convolution of {}", c.kernel);

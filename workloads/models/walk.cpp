@@ -17,15 +17,21 @@ struct RunBody {
   Value operator()(const Attention& body) const { return run(e, body, x, context); }
   Value operator()(const LatentAttention& body) const { return run(e, body, x, context); }
   Value operator()(const AttentionExperts& body) const { return run(e, body, x, context); }
+  Value operator()(const PerLayerGate& body) const { return run(e, body, x, context); }
   template <class Body>
   Value operator()(const Body& body) const {
     return run(e, body, x);
   }
 };
 
-Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& context) {
-  Value out = std::visit(RunBody{e, x, context}, branch.body);
-  if (branch.beside) out = e.add(out, std::visit(RunBody{e, x, context}, *branch.beside));
+Value run_branch(Eager& e, const Branch& branch, const Value& x, const Value& stream,
+                 Context& context) {
+  Value out = run(e, branch.body_after, std::visit(RunBody{e, x, context}, branch.body));
+  if (branch.beside) {
+    const Value& read = branch.beside_of_stream ? stream : x;
+    const Value other = std::visit(RunBody{e, read, context}, *branch.beside);
+    out = e.add(out, run(e, branch.beside_after, other));
+  }
   Value result = run(e, branch.after, out);
   if (!branch.scale.empty()) {
     result = e.multiply(result, e.parameter(branch.scale, {result.last()}));
@@ -34,14 +40,31 @@ Value run_branch(Eager& e, const Branch& branch, const Value& x, Context& contex
   return e.dropout(result, branch.dropout);
 }
 
+Value run_altup_layer(Eager& e, const LayerKind& kind, const Value& streams, Context& context) {
+  const Value predictions = predict(e, *kind.altup, streams);
+  Value x = active(predictions);
+  for (std::size_t i = 0; i + 1 < kind.branches.size(); ++i) {
+    const Branch& branch = kind.branches[i];
+    const Value input = run(e, branch.before, x);
+    const Value laurel = branch.laurel ? run(e, *branch.laurel, input) : Value{};
+    x = e.add(x, run_branch(e, branch, input, x, context));
+    if (laurel.exists()) x = e.scaled(e.add(x, laurel));
+  }
+  const Value corrected = correct(e, *kind.altup, predictions, x);
+  const Value first = first_scaled(e, *kind.altup, corrected);
+  run_branch(e, kind.branches.back(), first, first, context);
+  return corrected;  // to which the others' part is added in place
+}
+
 Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
+  if (kind.altup) return run_altup_layer(e, kind, x, context);
   if (kind.parallel) {
     Value sum = x;
     Value first;
     for (const Branch& branch : kind.branches) {
       const Value input = branch.before.exists() ? run(e, branch.before, x) : first;
       if (!first.exists()) first = input;
-      sum = e.add(sum, run_branch(e, branch, input, context));
+      sum = e.add(sum, run_branch(e, branch, input, x, context));
     }
     return sum;
   }
@@ -50,12 +73,16 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
   for (const Branch& branch : kind.branches) {
     if (stack.fp32_residual) {
       const Value input = run(e, branch.before, e.cast(x, e.dtype()));
-      x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, context));
+      x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, x, context));
       continue;
     }
     const Value input = added.exists() ? e.add(x, std::exchange(added, {})) : x;
-    x = e.add(x, run_branch(e, branch, run(e, branch.before, input), context));
+    x = e.add(x, run_branch(e, branch, run(e, branch.before, input), x, context));
     x = run(e, branch.joined, x);
+  }
+  if (!kind.scalar.empty()) {
+    e.buffer(kind.scalar, {1}, e.dtype());
+    x = e.scaled(x);
   }
   return x;
 }
@@ -80,6 +107,11 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   context.sequence = x.shape[1];
   context.embedded = x;
   context.rotary.clear();
+  if (stack.per_layer) {
+    context.per_layer =
+        run(e, *stack.per_layer, ids, x, static_cast<std::int64_t>(stack.order.size()));
+  }
+  if (stack.altup) x = spread(e, *stack.altup, x);
   if (stack.distances) {
     const DistanceTable& table = *stack.distances;
     const Shape shape{table.buckets, table.heads > 0 ? table.heads : stack.hidden};
@@ -107,6 +139,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     e.mute(stack.role == StackRole::silent);
     e.close_layer();
   }
+  if (stack.altup) x = gather(e, *stack.altup, x);
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
   x = e.dropout(run(e, stack.norm, x), stack.dropout);
   if (stack.picks_row) {

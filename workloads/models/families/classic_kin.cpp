@@ -132,6 +132,9 @@ ModelSpec xglm(const Config& c) {
   attention.o = "out_proj";
   set_biases(attention, true, true);
   attention.dropout = c.rate("attention_dropout", 0.1);
+  attention.plain_only = true;
+  attention.bounded = true;
+  attention.fp32_softmax = false;
   Mlp mlp = plain_mlp(n, "fc1", "fc2");
   mlp.name = "";
   mlp.inner_dropout = c.rate("activation_dropout", 0);
@@ -157,7 +160,9 @@ ModelSpec openai_gpt(const Config& c) {
       c, {.tied = true, .activation = "gelu", .activation_keys = "afn", .has_width = false});
   n.width = 4 * n.hidden;
   n.activation = n.activation == "gelu" ? "gelu_new" : n.activation;  // of the class's own table
-  const Attention attention = gpt_attention(c, n, QkvForm::fused_conv1d);
+  Attention attention = gpt_attention(c, n, QkvForm::fused_conv1d);
+  attention.plain_only = true;
+  attention.fp32_softmax = false;
   Mlp mlp = gpt_mlp(c, n);
   mlp.conv1d = true;
   ModelSpec spec = decoder(n, {.name = "full",

@@ -98,8 +98,9 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
     if (!architecture.ends_with(suffix)) continue;
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
-    const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Llama4" ||
-                          stem == "Mllama" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+    const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Gemma3n" ||
+                          stem == "Gemma4" || stem == "Llama4" || stem == "Mllama" ||
+                          stem == "Qwen3_5" || stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;
@@ -125,6 +126,16 @@ ModelSpec alone(ModelSpec spec) {
     if (stack.distances) {
       drop_prefix(stack.distances->name, prefix);
       drop_prefix(stack.distances->norm.name, prefix);
+    }
+    if (stack.per_layer) {
+      for (std::string* name :
+           {&stack.per_layer->table, &stack.per_layer->project, &stack.per_layer->norm.name}) {
+        drop_prefix(*name, prefix);
+      }
+    }
+    if (stack.altup) {
+      drop_prefix(stack.altup->project, prefix);
+      drop_prefix(stack.altup->back, prefix);
     }
     if (embedding == nullptr) continue;
     for (std::string* name :

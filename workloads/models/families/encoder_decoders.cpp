@@ -94,6 +94,16 @@ Stack t5_stack(const Config& c, const T5Kind& kind, bool decodes, std::int64_t l
 
 }  // namespace
 
+void untie_tables(ModelSpec& spec) {
+  for (Stack& stack : spec.stacks) {
+    if (auto* input = std::get_if<TokenEmbedding>(&stack.input)) input->table_of.clear();
+  }
+  for (const SharedTable& table : spec.shared) {
+    spec.apart.push_back({table.name + ".weight", {table.vocab, table.width}, /*embedding=*/true});
+  }
+  spec.shared.clear();
+}
+
 ModelSpec t5_like(const Config& c, const T5Kind& kind) {
   const std::int64_t layers = c.layers("num_layers", 6);
   // feed_forward_proj says the first two; buckets are what distances are put into, not how far.
@@ -213,7 +223,11 @@ ModelSpec bart_like(const Config& c, const BartLike& b) {
   spec.buffers.push_back({"final_logits_bias", {1, vocab}});
   spec.head.vocab = vocab;
   spec.head.causal_loss = false;
-  if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "model.shared.weight";
+  if (c.flag("tie_word_embeddings", true)) {
+    spec.head.tied_to = "model.shared.weight";
+  } else {
+    untie_tables(spec);
+  }
   return spec;
 }
 
@@ -352,7 +366,16 @@ ModelSpec whisper(const Config& c) {
 ModelSpec mvp(const Config& c) {
   if (c.flag("use_prompt", false)) c.fail("use_prompt", "only false is supported");
   c.pass_over({"prompt_length", "prompt_mid_dim"});
-  return bart(c);
+  ModelSpec spec = bart(c);
+  for (Stack& stack : spec.stacks) {
+    std::get<TokenEmbedding>(stack.input).position_numbers = PositionNumbers::per_example;
+    for (LayerKind& kind : stack.kinds) {
+      for (Branch& branch : kind.branches) {
+        if (auto* attention = std::get_if<Attention>(&branch.body)) attention->plain_only = true;
+      }
+    }
+  }
+  return spec;
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
   experts.router.fp32 = true;
   experts.shared = llama_mlp(n);
   experts.shared->name = "shared_experts";
-  experts.shared->width = experts.width * c.size("n_shared_experts|num_shared_experts", shared);
+  experts.shared->width = experts.width * c.count("n_shared_experts|num_shared_experts", shared);
   return experts;
 }
 

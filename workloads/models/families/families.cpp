@@ -81,6 +81,8 @@ const std::vector<Family>& families() {
                               encoder_kin_families(),
                               sparse_encoder_decoder_families(),
                               pair_families(),
+                              recent_gemma_families(),
+                              gemma3n_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

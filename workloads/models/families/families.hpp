@@ -59,11 +59,15 @@ struct Family {
 [[nodiscard]] std::vector<Family> encoder_kin_families();
 [[nodiscard]] std::vector<Family> sparse_encoder_decoder_families();
 [[nodiscard]] std::vector<Family> pair_families();
+[[nodiscard]] std::vector<Family> recent_gemma_families();
+[[nodiscard]] std::vector<Family> gemma3n_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 
 // Read by models that hold one: of images, or a text model inside.
 [[nodiscard]] ModelSpec gemma3_text(const Config& c);
+[[nodiscard]] ModelSpec gemma4_text(const Config& c);
+[[nodiscard]] ModelSpec gemma3n_text(const Config& c);
 [[nodiscard]] ModelSpec llama4_text(const Config& c);
 [[nodiscard]] ModelSpec llama(const Config& c);
 [[nodiscard]] ModelSpec mistral(const Config& c);

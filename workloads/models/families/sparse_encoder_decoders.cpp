@@ -51,6 +51,7 @@ std::int64_t switch_step(const Config& c, const std::string& side, std::int64_t 
 // T5 whose token visits one of an MLP's experts.
 ModelSpec switch_transformers(const Config& c) {
   ModelSpec spec = t5_like(c, {});
+  if (!c.flag("tie_word_embeddings", true)) untie_tables(spec);
   for (Stack& stack : spec.stacks) {
     const bool decodes = stack.role == StackRole::main;
     const std::int64_t step = switch_step(c, decodes ? "decoder" : "encoder",

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/graph/attention_graph.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -12,17 +12,6 @@ struct AttentionLabels {
   LabelId heads;  // of keys and values
   LabelId group;  // heads of queries for each
   LabelId dim;    // of a head
-};
-
-// Queries [b, s, heads, group, dim], keys and values [b, s, heads, dim]; `rows` are those of
-// queries, which the output projection reads.
-struct Projected {
-  TensorId q = no_tensor, k = no_tensor, v = no_tensor;
-  TensorId gate = no_tensor;
-  Dim rows;
-  std::vector<LabelId> q_heads, k_heads;
-  LabelId head_dim = 0;
-  std::optional<LabelId> value_dim{};  // of values and rows, where it is not head_dim
 };
 
 void check(const GraphContext& c, const Attention& a) {
@@ -131,8 +120,9 @@ Projected separate(GraphContext& c, const Attention& a, const std::string& at, T
   } else {
     p.q = project(a.q, {n.heads, n.group, n.dim}, a.q_bias, query);
   }
+  if (!a.reads.empty()) return p;
   p.k = project_seen(a.k, n.dim, a.k_bias, "keys");
-  p.v = project_seen(a.v, of_values, a.v_bias, "values");
+  p.v = a.values_of_keys ? p.k : project_seen(a.v, of_values, a.v_bias, "values");
   add_adapters(c, a, at, x, n, p);
   if (a.clamped) clamp_each(c, at, p);
   if (a.scaled_values) {
@@ -253,96 +243,23 @@ double fraction_of(const GraphContext& c, const Attention& a) {
   return c.seen_pairs(a.bidirectional ? bidirectional_fraction : attention_fraction, a.window);
 }
 
-// What a block is handed under this name; no_tensor where it is not.
-TensorId handed(const GraphContext& c, std::string_view name) {
-  const auto found = std::find_if(c.beside.begin(), c.beside.end(),
-                                  [&](const auto& value) { return value.name == name; });
-  return found == c.beside.end() ? no_tensor : found->id;
-}
-
-// Products of contents with all rows of distances, of which every pair of tokens picks one.
-TensorId place_scores(GraphContext& c, const Attention& a, const std::string& at,
-                      const Projected& p) {
-  const PlaceScores& places = *a.places;
-  const LabelId distances = c.label("distances", c.g.label_size(c.distances));
-  const TensorId rows = c.dropped(at + ".rows", handed(c, "relative_rows"), c.distance_dropout);
-  const TensorId numbers =
-      c.g.constant(at + ".distances", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
-  const std::vector<LabelId>& heads = p.q_heads;
-  const auto score = [&](const std::string& name, TensorId contents, bool are_keys, bool bias) {
-    const std::string full = GraphContext::inside(at, name);
-    Dim out(heads.begin(), heads.end());
-    out.push_back(p.head_dim);
-    Dims to{{distances}};
-    Dims scores{{c.batch}, {c.sequence}};
-    Dims picked{{c.batch}, {c.sequence}, {c.key_sequence}};
-    for (const LabelId head : heads) {
-      scores.push_back({head});
-      picked.push_back({head});
-    }
-    for (const LabelId label : out) to.push_back({label});
-    scores.push_back({distances});
-    const TensorId of_places = c.linear({full, out, {c.hidden}, bias}, rows, to);
-    TensorId all = c.g.linear(full + ".scores", contents, of_places, scores);
-    if (are_keys) {
-      scores[1] = {c.key_sequence};
-      all = c.g.slices(full + ".of_keys", all, {{full + ".of_keys", scores}},
-                       {c.sequence, c.key_sequence})
-                .front();
-    }
-    return c.g.embedding(full + ".picked", numbers, all, picked);
-  };
-  TensorId sum = no_tensor;
-  if (places.of_queries) {
-    sum = score(places.shared ? a.k : places.key, p.q, /*are_keys=*/false, places.key_bias);
+// Keys and values that layers have in common, and the label of their tokens.
+void hand_on(GraphContext& c, const Attention& a, LabelId& tokens, Projected& p) {
+  if (!a.reads.empty()) {
+    const GraphContext::Beside* keys = find_handed(c, a.reads + "_keys");
+    p.k = keys->id;
+    p.v = find_handed(c, a.reads + "_values")->id;
+    tokens = keys->sequence;
   }
-  if (!places.of_keys) return sum;
-  const TensorId other =
-      score(places.shared ? a.q : places.query, p.k, /*are_keys=*/true, /*bias=*/true);
-  return sum == no_tensor ? other
-                          : c.g.elementwise(Function::add, at + ".place_scores", {sum, other});
-}
-
-// Sinks, or a bias of distances: the stack's, or the layer's own.
-TensorId added_to_scores(GraphContext& c, const Attention& a, const std::string& at,
-                         const Projected& p) {
-  if (a.places) return place_scores(c, a, at, p);
-  if (a.sinks) return c.g.parameter(at + ".sinks", {p.q_heads});
-  if (a.mask != ScoreMask::relative || a.cross) return no_tensor;
-  const TensorId bias = handed(c, "position_bias");
-  if (bias != no_tensor) return bias;
-  return add_relative_rows(c, c.inside(a.name + ".relative_attention_bias"), a.relative_buckets, a);
+  if (a.hands_on.empty()) return;
+  for (const auto& [name, id] : {std::pair{"_keys", p.k}, std::pair{"_values", p.v}}) {
+    GraphContext::Beside value{a.hands_on + name, id};
+    value.sequence = tokens;
+    c.beside.push_back(std::move(value));
+  }
 }
 
 }  // namespace
-
-TensorId scale_by_position(GraphContext& c, const std::string& name, TensorId q) {
-  const TensorId factors = c.g.constant(name + ".factors", DType::f32, {{c.sequence}});
-  return c.g.elementwise(Function::multiply, name, {q, factors});
-}
-
-double bidirectional_fraction(std::int64_t window, std::int64_t sequence) {
-  if (window <= 0 || window >= 2 * sequence) return 1;
-  const double r = static_cast<double>(window) / static_cast<double>(sequence);
-  return r * (1 - r / 4);
-}
-
-TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_t buckets,
-                           const Attention& a) {
-  const Dim heads{c.label("kv_heads", a.kv_heads, LabelRole::heads),
-                  c.label("group", a.heads / a.kv_heads, LabelRole::head_group)};
-  const TensorId table = c.g.parameter(name + ".weight", {{c.label("distances", buckets)}, heads});
-  const TensorId numbers =
-      c.g.constant(name + ".numbers", c.options.index_dtype, {{c.sequence}, {c.key_sequence}});
-  return c.g.embedding(name, numbers, table,
-                       {{c.sequence}, {c.key_sequence}, {heads[0]}, {heads[1]}});
-}
-
-double attention_fraction(std::int64_t window, std::int64_t sequence) {
-  if (window <= 0 || window >= sequence) return 0.5;
-  const double r = static_cast<double>(window) / static_cast<double>(sequence);
-  return r * (1 - r / 2);
-}
 
 TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   check(c, a);
@@ -354,16 +271,18 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   const LabelId head_dim = p.head_dim;
   const auto norm_both = [&] {
     p.q = norm_heads(c, a, a.q_norm, at, p.q_heads, head_dim, p.q);
-    p.k = norm_heads(c, a, a.k_norm, at, p.k_heads, head_dim, p.k);
+    if (p.k != no_tensor) p.k = norm_heads(c, a, a.k_norm, at, p.k_heads, head_dim, p.k);
   };
+  if (p.v != no_tensor) p.v = norm_heads(c, a, a.v_norm, at, p.k_heads, head_dim, p.v);
   if (!a.norm_after_rotary) norm_both();
   if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
   if (a.norm_after_rotary) norm_both();
   if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
   const GraphContext::Beside seen = seen_by(c, a, x);
-  const bool keeps = c.options.cache && !a.cross && a.cached && !a.bidirectional;
-  const LabelId tokens = keeps ? keep(c, a, at, p) : seen.sequence;
-  const bool is_decoding = c.is_decoding() && (keeps || a.cross);
+  const bool keeps = c.options.cache && !a.cross && a.cached && a.reads.empty() && !a.bidirectional;
+  LabelId tokens = keeps ? keep(c, a, at, p) : seen.sequence;
+  hand_on(c, a, tokens, p);
+  const bool is_decoding = c.is_decoding() && (keeps || a.cross || !a.reads.empty());
   TensorId out = c.g.attention(at + ".attention", p.q, p.k, p.v, head_dim,
                                {{tokens, is_decoding ? tokens : seen.keys}},
                                {.fraction = is_decoding ? 1 : fraction_of(c, a),

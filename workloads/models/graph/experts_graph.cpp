@@ -46,12 +46,16 @@ class ExpertsGraph {
   TensorId build(TensorId x) {
     note_balance();
     const auto& exchange = c_.options.exchange;
-    const bool beside = m_.shared && exchange && exchange->shared_beside;
-    const bool first = m_.shared && exchange && exchange->shared_first && !beside;
+    const bool has_shared = m_.shared && m_.shared->width > 0;
+    const bool beside = has_shared && exchange && exchange->shared_beside;
+    const bool first = has_shared && exchange && exchange->shared_first && !beside;
     TensorId shared = first ? run_shared(x) : no_tensor;
     const Routed routed = route(x);
-    const TensorId out = run_experts(x, routed, beside ? &shared : nullptr);
-    if (!m_.shared) return out;
+    const TensorId rows = m_.rows_norm.exists()
+                              ? c_.norm(m_.rows_norm, inside(m_.rows_norm.name), x, {c_.hidden})
+                              : x;
+    const TensorId out = run_experts(rows, routed, beside ? &shared : nullptr);
+    if (!has_shared) return out;
     if (shared == no_tensor) shared = run_shared(x);
     const TensorId sum = c_.g.elementwise(Function::add, inside("sum"), {out, shared});
     return m_.shared_averaged ? c_.g.elementwise(Function::scale, inside("average"), {sum}) : sum;
@@ -129,6 +133,7 @@ class ExpertsGraph {
   Routed route(TensorId x) {
     const Router& r = m_.router;
     const std::string at = inside(r.name);
+    x = read_by_router(x);
     const bool wide = r.fp32 || r.fp32_weight;
     if (r.fp32_weight) {
       c_.note("weights of routers are kept in the step's type of parameters; the model has fp32");
@@ -164,10 +169,25 @@ class ExpertsGraph {
     if (r.renormalize != Renormalize::no) {
       weights = c_.g.over_label(Function::normalize, at + ".normalized", weights, n_.choice);
     }
+    if (!r.expert_scale.empty()) {
+      const std::string name = inside(r.expert_scale);
+      const TensorId scales = c_.g.parameter(name, {{n_.experts}});
+      const TensorId picked =
+          c_.g.embedding(name + ".picked", numbers, scales, c_.g.dims_of(numbers));
+      weights = c_.g.elementwise(Function::multiply, at + ".scaled_weights", {weights, picked});
+    }
     // Those that travel keep the router's type.
     const bool stays_wide = wide && c_.options.exchange && c_.options.exchange->weights_travel;
     if (!stays_wide) weights = c_.g.cast(at + ".weights", weights, c_.g.compute_dtype());
     return {weights, numbers};
+  }
+
+  TensorId read_by_router(TensorId x) {
+    const Router& r = m_.router;
+    x = c_.norm(r.norm, inside(r.norm.name), x, {c_.hidden});
+    if (r.scale.empty()) return x;
+    const TensorId scale = c_.g.parameter(inside(r.scale), {{c_.hidden}});
+    return c_.g.elementwise(Function::multiply, inside(r.scale) + ".product", {x, scale});
   }
 
   // What moves the choice between experts; their weights are of the scores alone, which the kernel

@@ -162,6 +162,22 @@ TensorId enter(GraphContext& c, const NoInput& input);
 // attention of such heads reads a bias.
 TensorId add_relative_rows(GraphContext& c, const std::string& name, std::int64_t buckets,
                            const Attention& a);
+// Of distances, what the stack's layers hand on: a bias, or rows that they project.
+void add_relative_bias(GraphContext& c, const Stack& stack);
+// Alternating updates (altup_graph.cpp); streams are [streams, batch, sequence, hidden].
+TensorId spread_streams(GraphContext& c, const AltUpEnds& ends, TensorId x);
+TensorId gather_streams(GraphContext& c, const AltUpEnds& ends, TensorId x);
+TensorId predict_streams(GraphContext& c, const AltUp& altup, TensorId x);
+TensorId active_stream(GraphContext& c, const AltUp& altup, TensorId predictions);
+TensorId correct_streams(GraphContext& c, const AltUp& altup, TensorId predictions,
+                         TensorId activated);
+TensorId first_scaled(GraphContext& c, const AltUp& altup, TensorId corrected);
+TensorId add_to_streams(GraphContext& c, const AltUp& altup, TensorId streams, TensorId x);
+TensorId add(GraphContext& c, const Laurel& laurel, TensorId x);
+// Inputs of all layers beside the stream, for blocks to hand on; x enters the stack.
+void add_per_layer_inputs(GraphContext& c, const Stack& stack, TensorId x);
+// What a block is handed under this name; null where it is not (score_graph.cpp).
+[[nodiscard]] const GraphContext::Beside* find_handed(const GraphContext& c, std::string_view name);
 // Of stacks of images beside text, projectors, tokens of masks: they are stored, not trained.
 void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running);
 // One of the stack's layers (layer_graph.cpp): the stream behind it.
@@ -192,6 +208,7 @@ TensorId add(GraphContext& c, const DeltaNet& n, TensorId x);
 TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x);
 TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x);
 TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x);
+TensorId add(GraphContext& c, const PerLayerGate& gate, TensorId x);
 
 // What is approximate about scans in chunks, for the reader.
 inline constexpr const char* chunked_scan_note =

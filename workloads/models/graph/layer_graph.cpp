@@ -63,14 +63,19 @@ double rate_of_result(const Body& body) {
   return mlp == nullptr ? 0 : mlp->dropout;
 }
 
-TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x) {
-  const auto run_body = [&](const Body& body) {
-    const GraphBuilder::Within module(c.g, module_of(body));
-    return std::visit([&](const auto& what) { return add(c, what, x); }, body);
-  };
-  TensorId out = run_body(branch.body);
+TensorId run_body(GraphContext& c, const Body& body, const Norm& after, TensorId x) {
+  const GraphBuilder::Within module(c.g, module_of(body));
+  const TensorId out = std::visit([&](const auto& what) { return add(c, what, x); }, body);
+  return after.exists() ? c.norm(after, c.inside(after.name), out, {c.hidden}) : out;
+}
+
+// `stream`: what the branch's norm reads.
+TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x, TensorId stream) {
+  TensorId out = run_body(c, branch.body, branch.body_after, x);
   if (branch.beside) {
-    out = c.g.elementwise(Function::add, c.inside("beside"), {out, run_body(*branch.beside)});
+    const TensorId other =
+        run_body(c, *branch.beside, branch.beside_after, branch.beside_of_stream ? stream : x);
+    out = c.g.elementwise(Function::add, c.inside("beside"), {out, other});
   }
   if (branch.after.exists()) {
     out = c.norm(branch.after, c.inside(branch.after.name), out, {c.hidden});
@@ -91,7 +96,7 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
   TensorId added = kind.shared ? add_shared_block(c, *kind.shared, x) : no_tensor;
   for (const Branch& branch : kind.branches) {
     const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
-    const TensorId out = run_branch(c, branch, input);
+    const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
     x = c.g.marked(c.g.elementwise(Function::add, name, {x, out}), StreamMark::stream);
     if (branch.joined.exists()) {
@@ -99,7 +104,11 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
                      StreamMark::stream);
     }
   }
-  return x;
+  if (kind.scalar.empty()) return x;
+  const TensorId scalar =
+      c.g.buffer(c.inside(kind.scalar), c.g.compute_dtype(), {{c.label("one", 1)}});
+  return c.g.marked(c.g.elementwise(Function::multiply, c.inside("scaled"), {x, scalar}),
+                    StreamMark::stream);
 }
 
 void add_to(GraphContext& c, TensorId& sum, TensorId out) {
@@ -114,18 +123,41 @@ TensorId parallel(GraphContext& c, const Stack& stack, const LayerKind& kind, Te
     if (branch.before.exists() || first == no_tensor) {
       const TensorId input = input_of(c, stack, branch, x);
       if (first == no_tensor) first = input;
-      add_to(c, sum, run_branch(c, branch, input));
+      add_to(c, sum, run_branch(c, branch, input, x));
     } else {
-      add_to(c, sum, run_branch(c, branch, first));
+      add_to(c, sum, run_branch(c, branch, first, x));
     }
   }
   return c.g.marked(c.g.elementwise(Function::add, c.inside("residual"), {x, sum}),
                     StreamMark::stream);
 }
 
+TensorId around_streams(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  const AltUp& altup = *kind.altup;
+  const TensorId predictions = predict_streams(c, altup, x);
+  TensorId one = active_stream(c, altup, predictions);
+  for (std::size_t i = 0; i + 1 < kind.branches.size(); ++i) {
+    const Branch& branch = kind.branches[i];
+    const TensorId input = input_of(c, stack, branch, one);
+    const TensorId laurel = branch.laurel ? add(c, *branch.laurel, input) : no_tensor;
+    const TensorId out = run_branch(c, branch, input, one);
+    const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
+    one = c.g.marked(c.g.elementwise(Function::add, name, {one, out}), StreamMark::stream);
+    if (laurel == no_tensor) continue;
+    const std::string sum = c.inside("with_laurel");
+    one = c.g.elementwise(Function::scale, sum + ".scaled",
+                          {c.g.elementwise(Function::add, sum, {one, laurel})});
+  }
+  const TensorId corrected = correct_streams(c, altup, predictions, one);
+  const TensorId first = first_scaled(c, altup, corrected);
+  const TensorId out = run_branch(c, kind.branches.back(), first, first);
+  return c.g.marked(add_to_streams(c, altup, corrected, out), StreamMark::stream);
+}
+
 }  // namespace
 
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  if (kind.altup) return around_streams(c, stack, kind, x);
   return kind.parallel ? parallel(c, stack, kind, x) : sequential(c, stack, kind, x);
 }
 

@@ -18,7 +18,12 @@ TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x) {
   if (m.form == MlpForm::plain) {
     inner = c.activate(m.activation, at + ".act", project(m.up), at);
   } else if (m.form == MlpForm::gated) {
-    const TensorId gate = c.activate(m.activation, at + ".act_fn", project(m.gate), at);
+    TensorId gate = project(m.gate);
+    if (m.sparse) {
+      c.note("what counts of a sparse gate is found in one kernel, with the mean of its rows");
+      gate = c.g.elementwise(Function::relu, at + ".largest", {gate});
+    }
+    gate = c.activate(m.activation, at + ".act_fn", gate, at);
     inner = c.gated(at + ".product", gate, project(m.up));
   } else {
     const LabelId two = c.label("gate_up", 2);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/index.hpp"
@@ -27,6 +29,36 @@ bool shares(const Stack& stack) {
                      [](const LayerKind& kind) { return kind.shared.has_value(); });
 }
 
+const Attention* attention_of(const Stack& stack, std::size_t layer) {
+  const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[layer])];
+  return std::get_if<Attention>(&kind.branches.front().body);
+}
+
+// What no layer behind this one reads of keys and values that it does.
+std::set<std::string> ended_behind(const Stack& stack, std::int32_t layer) {
+  const Attention* attention = attention_of(stack, static_cast<std::size_t>(layer));
+  if (attention == nullptr || attention->reads.empty()) return {};
+  for (std::size_t i = static_cast<std::size_t>(layer) + 1; i < stack.order.size(); ++i) {
+    const Attention* other = attention_of(stack, i);
+    if (other != nullptr && other->reads == attention->reads) return {};
+  }
+  return {attention->reads + "_keys", attention->reads + "_values"};
+}
+
+bool changes_what_is_handed(const Stack& stack, std::int32_t layer) {
+  const Attention* attention = attention_of(stack, static_cast<std::size_t>(layer));
+  return (attention != nullptr && !attention->hands_on.empty()) ||
+         !ended_behind(stack, layer).empty();
+}
+
+bool hands_on(const Stack& stack) {
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    const Attention* attention = attention_of(stack, i);
+    if (attention != nullptr && !attention->hands_on.empty()) return true;
+  }
+  return false;
+}
+
 class ModelGraph {
  public:
   ModelGraph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place)
@@ -38,7 +70,8 @@ class ModelGraph {
   // One layer of the last stack, between states that enter and the mean of those that leave.
   Workload build_layer(const OneLayer& one, const Place& place) {
     const Stack& stack = *stacks_.back();
-    const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty();
+    const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty() ||
+                            stack.per_layer || hands_on(stack);
     c_.refuse_if(reads_more, "one layer of several stacks, or of layers that have more in common");
     const std::int64_t layers_there = static_cast<std::int64_t>(stack.order.size());
     if (one.number && *one.number >= layers_there) {
@@ -74,6 +107,10 @@ class ModelGraph {
       }
       if (!stack.modules.empty()) {
         layers_in_common(stack);
+        continue;
+      }
+      if (hands_on(stack)) {
+        layers_in_parts(stack);
         continue;
       }
       if (c_.ended.empty()) {
@@ -145,7 +182,9 @@ class ModelGraph {
       c_.ended.insert(c_.beside.front().name);
     }
     TensorId x = std::visit([&](const auto& input) { return enter(c_, input); }, stack.input);
-    add_relative_bias(stack);
+    add_relative_bias(c_, stack);
+    if (stack.per_layer) add_per_layer_inputs(c_, stack, x);
+    if (stack.altup) x = spread_streams(c_, *stack.altup, x);
     if (shares(stack)) {
       c_.beside.push_back({"embedded", c_.g.copy("embedded", x)});
       c_.ended.insert("embedded");
@@ -184,49 +223,6 @@ class ModelGraph {
     return value;
   }
 
-  // T5's: looked up once a stack, whose layers hand it on.
-  void add_relative_bias(const Stack& stack) {
-    const LayerKind& first = stack.kinds[static_cast<std::size_t>(stack.order.front())];
-    const auto* attention = std::get_if<Attention>(&first.branches.front().body);
-    if (attention != nullptr && attention->places) return add_relative_rows_of(*stack.distances);
-    if (attention != nullptr && stack.distances) {
-      c_.beside.push_back(
-          {"position_bias",
-           add_relative_rows(c_, stack.distances->name, stack.distances->buckets, *attention)});
-      c_.ended.insert("position_bias");
-      return;
-    }
-    if (attention == nullptr || attention->relative_buckets == 0) return;
-    if (std::all_of(stack.kinds.begin(), stack.kinds.end(), [](const LayerKind& kind) {
-          return std::get<Attention>(kind.branches.front().body).relative_buckets > 0;
-        })) {
-      return;  // each layer has its own
-    }
-    c_.layer = fmt::format("{}.0", stack.prefix);
-    const std::string name = c_.inside(attention->name + ".relative_attention_bias");
-    c_.beside.push_back(
-        {"position_bias", add_relative_rows(c_, name, attention->relative_buckets, *attention)});
-    c_.ended.insert("position_bias");
-  }
-
-  // DeBERTa's: rows that each layer projects.
-  void add_relative_rows_of(const DistanceTable& table) {
-    c_.distances = c_.label("distances", table.buckets);
-    c_.distance_dropout = table.dropout;
-    TensorId rows = c_.g.parameter(table.name + ".weight", {{c_.distances}, {c_.hidden}});
-    rows = table.norm.exists() ? c_.norm(table.norm, table.norm.name, rows, {c_.hidden})
-                               : c_.g.elementwise(Function::scale, table.name + ".rows", {rows});
-    const std::int64_t near = 2 * c_.g.label_size(c_.sequence);
-    if (table.near_only && near < table.buckets) {
-      const LabelId all = std::exchange(c_.distances, c_.label("distances", near));
-      const std::string name = table.name + ".near";
-      rows = c_.g.slices(name, rows, {{name, {{c_.distances}, {c_.hidden}}}}, {all, c_.distances})
-                 .front();
-    }
-    c_.beside.push_back({"relative_rows", rows});
-    c_.ended.insert("relative_rows");
-  }
-
   static std::vector<std::int32_t> layers_of(const Stack& stack, std::size_t kind) {
     std::vector<std::int32_t> numbers;
     if (stack.kinds[kind].silent) return {};
@@ -257,6 +253,33 @@ class ModelGraph {
       std::iota(run.begin(), run.end(), number);
       layers(stack, at(*layer), std::move(run));
       layer = end;
+    }
+  }
+
+  // A layer that hands on more than it is handed, or less, is a part of its own; others between are
+  // kinds.
+  void layers_in_parts(const Stack& stack) {
+    const auto last = static_cast<std::int32_t>(stack.order.size()) - 1;
+    const auto kind_of = [&](std::int32_t layer) { return at(stack.order[at(layer)]); };
+    for (std::int32_t begin = 0; begin <= last;) {
+      std::int32_t end = begin;
+      while (end < last && !changes_what_is_handed(stack, end)) ++end;
+      for (std::size_t kind = 0; kind < stack.kinds.size() && end > begin; ++kind) {
+        std::vector<std::int32_t> numbers = layers_of(stack, kind);
+        std::erase_if(numbers, [&](std::int32_t layer) { return layer < begin || layer >= end; });
+        if (!numbers.empty()) layers(stack, kind, std::move(numbers));
+      }
+      c_.g.end_stack();
+      std::set<std::string> ending = ended_behind(stack, end);
+      if (end == last) ending.insert(c_.ended.begin(), c_.ended.end());
+      std::swap(c_.ended, ending);
+      leaves_last_ = true;
+      layers(stack, kind_of(end), {end});
+      leaves_last_ = false;
+      std::erase_if(c_.beside, [&](const auto& value) { return c_.ended.contains(value.name); });
+      std::swap(c_.ended, ending);
+      c_.g.end_stack();
+      begin = end + 1;
     }
   }
 
@@ -299,7 +322,8 @@ class ModelGraph {
     const Head& head = c_.spec.head;
     c_.g.begin_block("head");
     const std::string name = stack.norm.exists() ? stack.norm.name : head.name;
-    const TensorId x = c_.g.carry_in(name + ".input");
+    TensorId x = c_.g.carry_in(name + ".input");
+    if (stack.altup) x = gather_streams(c_, *stack.altup, x);
     for (GraphContext::Beside& value : c_.beside) {
       if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in("head." + value.name);
     }

@@ -26,7 +26,7 @@ void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId 
   if (rotary.dims == size) {
     const GraphContext::RotaryTable table = rotary_table(c, rotary, head_dim);
     q = c.g.rope(at + ".q_rope", q, table.cos, table.sin, head_dim);
-    k = c.g.rope(at + ".k_rope", k, table.cos, table.sin, head_dim);
+    if (k != no_tensor) k = c.g.rope(at + ".k_rope", k, table.cos, table.sin, head_dim);
     return;
   }
   // A part of each head: what is turned and the rest are put together again.
@@ -47,7 +47,7 @@ void turn(GraphContext& c, const Rotary& rotary, const std::string& at, LabelId 
     return c.g.concatenate(name, {y, parts[1]}, whole, {head_dim, turned, rest});
   };
   q = turn_part(at + ".q", q);
-  k = turn_part(at + ".k", k);
+  if (k != no_tensor) k = turn_part(at + ".k", k);
 }
 
 }  // namespace shardsim::models
