@@ -70,10 +70,11 @@ PartialSums::PartialSums(const Workload& workload, const TensorShardings& shardi
   }
 }
 
-FactorAxes PartialSums::factors_of(const Op& op) const {
+FactorAxes PartialSums::factors_of(const Op& op) const { return factors_of(op, passed_on(op)); }
+
+FactorAxes PartialSums::factors_of(const Op& op, const AxisList& passed) const {
   FactorAxes factors = choose_factors(workload_, op, shardings_);
   if (splits_context(op) && !heads_.empty()) split_heads(op, factors);
-  const AxisList passed = passed_on(op);
   for (auto& [factor, axes] : factors) {
     std::erase_if(axes, [&](const AxisRef& axis) { return overlaps_any(axis, passed); });
   }
@@ -99,7 +100,9 @@ AxisList PartialSums::made(TensorId tensor) const {
   if (is_left_apart(tensor)) return {};
   const auto result = std::find_if(op->results.begin(), op->results.end(),
                                    [&](const Operand& r) { return r.tensor == tensor; });
-  AxisList axes = summed_axes(*op, result->dims, factors_of(*op));
+  // Once: along a chain of linear ops each asks the one before.
+  const AxisList passed_by_op = passed_on(*op);
+  AxisList axes = summed_axes(*op, result->dims, factors_of(*op, passed_by_op));
   if (splits_context(*op) && !ring_.empty()) {
     // Gradients of keys come home whole.
     std::erase_if(axes, [&](const AxisRef& axis) { return contains(ring_, axis); });
@@ -107,7 +110,7 @@ AxisList PartialSums::made(TensorId tensor) const {
   // Gradients of rows are made of whole ones, those of their weights of the rows.
   const bool is_of_rows = sums_tokens(*op) && op->function == Function::combine_backward &&
                           op->results.front().tensor == tensor;
-  const AxisList passed = is_of_rows ? AxisList{} : passed_on(*op);
+  const AxisList passed = is_of_rows ? AxisList{} : passed_by_op;
   axes.insert(axes.end(), passed.begin(), passed.end());
   std::sort(axes.begin(), axes.end());
   return axes;

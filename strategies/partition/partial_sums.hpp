@@ -55,6 +55,7 @@ class PartialSums {
   [[nodiscard]] AxisList passed_on(const Op& op) const;
   [[nodiscard]] bool adds_gradients(const Op& op) const;
   [[nodiscard]] bool adds_rows(const Op& op) const;
+  [[nodiscard]] FactorAxes factors_of(const Op& op, const AxisList& passed) const;
   void leave_whole(const Operand& result, FactorAxes& factors) const;
   void split_heads(const Op& op, FactorAxes& factors) const;
 
