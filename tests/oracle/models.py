@@ -66,12 +66,16 @@ def shapes_of(model):
 
 
 def ask(shardsim, config):
+    return ask_with(shardsim, config)
+
+
+def ask_with(shardsim, config, *options):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file)
-        run = subprocess.run([shardsim, "model", path, "--format", "json"], capture_output=True,
-                             text=True, check=False)
+        run = subprocess.run([shardsim, "model", path, "--format", "json", *options],
+                             capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return None, run.stderr.strip()
     return json.loads(run.stdout), ""

@@ -23,6 +23,25 @@ Value with_types(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden,
   return e.add(x, e.embedding(e.constant(DType::i64, {rows, x.shape[1]}), table));
 }
 
+// A page without boxes has zeros, one tensor; sizes are differences.
+Value with_boxes(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, Value x) {
+  if (!embedding.boxes) return x;
+  const BoxTables& boxes = *embedding.boxes;
+  constexpr std::int64_t edges = 4;
+  const Value box = e.constant(DType::i64, {x.shape[0], x.shape[1], edges});
+  const Value edge = Eager::view(box, {x.shape[0], x.shape[1]});
+  const auto look_up = [&](const std::string& name, const Value& numbers) {
+    const Scope at(e, name);
+    const Value table = e.embedding_table("weight", {boxes.rows, hidden});
+    x = e.add(x, e.embedding(numbers, table));
+  };
+  for (const std::string* name : {&boxes.x, &boxes.y, &boxes.x, &boxes.y}) look_up(*name, edge);
+  for (const std::string* name : {&boxes.height, &boxes.width}) {
+    look_up(*name, e.constant(DType::i64, edge.shape));
+  }
+  return x;
+}
+
 Value with_positions(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden,
                      const Value& x) {
   if (embedding.positions.empty()) return x;
@@ -45,6 +64,7 @@ Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const 
   const std::int64_t width = last ? embedding.width : hidden;
   x = with_types(e, embedding, width, x);
   x = with_positions(e, embedding, width, x);
+  x = with_boxes(e, embedding, width, x);
   x = run(e, embedding.norm, x);
   {
     const Scope at(e, embedding.dropout_name);

@@ -10,6 +10,7 @@
 // Example: ViT-B/16 at 224: 14 x 14 patches and a class token are 197 rows of 768.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +24,15 @@ enum class PositionNumbers : std::uint8_t {
   made,         // once for all examples
   per_example,  // for each
   stored        // in a buffer
+};
+
+// Where a token stands on a page: edges and sizes of its box, each looked up in a table of as many
+// rows; two of x and of y, one of height and of width (LayoutLM, arXiv:1912.13318).
+struct BoxTables {
+  std::string x, y, height, width;  // of modules
+  std::int64_t rows = 0;
+
+  bool operator==(const BoxTables&) const = default;
 };
 
 struct TokenEmbedding {
@@ -40,6 +50,7 @@ struct TokenEmbedding {
   std::string types{};  // a table of token types; empty: none
   std::int64_t type_rows = 0;
   bool types_per_example = false;
+  std::optional<BoxTables> boxes{};
   Norm norm{};
   std::string dropout_name{};  // of the module; empty: of none
   double dropout = 0;

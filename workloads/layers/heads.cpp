@@ -64,6 +64,10 @@ void masked(Eager& e, const Head& head, Value x) {
   if (!head.apart_bias.empty()) {
     logits = e.add(logits, e.parameter(head.apart_bias, {head.vocab}));
   }
+  if (head.shifted) {
+    causal_loss(e, logits);
+    return;
+  }
   cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
 }
 
@@ -170,6 +174,7 @@ void pixels(Eager& e, const Head& head, const Value& x) {
 
 void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
   const Value& x = outputs.back();
+  if (!head.idle_pooler.empty()) pooler(e, {.name = head.idle_pooler}, x);
   switch (head.kind) {
     case HeadKind::language:
       language(e, head, x);

@@ -59,10 +59,12 @@ struct Head {
   std::int64_t transform_width = 0;  // of its result; 0: of its input
   std::string activation{};
   Norm transform_norm{};
-  std::string tied_bias{};   // masked: the full name of the bias that is the decoder's, too
-  std::string apart_bias{};  // masked: the full name of one that is added behind the decoder (ESM)
-  bool fp32_loss = false;    // masked, classification: of logits cast to fp32
-  bool beside_mean = false;  // classification: of the first row and the others' mean, side by side
+  std::string tied_bias{};    // masked: the full name of the bias that is the decoder's, too
+  std::string apart_bias{};   // masked: the full name of one that is added behind the decoder (ESM)
+  std::string idle_pooler{};  // a pooler that runs and that nobody reads: its dense module
+  bool shifted = false;       // masked: labels are the next tokens'
+  bool fp32_loss = false;     // masked, classification: of logits cast to fp32
+  bool beside_mean = false;   // classification: of the first row and the others' mean, side by side
   HeadRows rows = HeadRows::first;
   double input_dropout = 0;                // classification: of what the transform reads
   double dropout = 0;                      // and of its result

@@ -204,7 +204,12 @@ HubTable beside_text() {
                          {"^model.image_newline", "image_newline"},
                          {"^model.multi_modal_projector.", "multi_modal_projector."}}},
           {.families = {"qwen2_vl", "qwen2_5_vl"},
-           .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}}};
+           .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}},
+          {.families = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"},
+           .renamings = {{"^model.visual.", "visual."},
+                         {"^model.audio_tower.", "audio_tower."},
+                         {"^model.language_model.", "model."}},
+           .experts = projections}};
 }
 
 const HubTable& hub_families() {

@@ -47,6 +47,7 @@ constexpr std::array sequences = std::to_array<SequenceClassifier>(
      {"Electra", "classifier.dense", "classifier.out_proj", "gelu"},
      {"RoFormer", "classifier.dense", "classifier.out_proj", "", "hidden_dropout_prob"},
      {"Esm", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
+     {"LayoutLM", "layoutlm.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1, false},
      {"Roberta"},
      {"XLMRoberta"},
      {"Camembert"},
@@ -75,6 +76,7 @@ constexpr std::array tokens =
                                     {"Esm", "hidden_dropout_prob"},
                                     {"Gte"},
                                     {"JinaEmbeddingsV3"},
+                                    {"LayoutLM", "hidden_dropout_prob"},
                                     {"MPNet", "hidden_dropout_prob"},
                                     {"MegatronBert", "hidden_dropout_prob"},
                                     {"NomicBert", usual, 0},
@@ -125,12 +127,14 @@ ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceCla
 }
 
 ModelSpec token_classifier(const Config& c, ModelSpec spec, const TokenClassifier& kind) {
+  const std::string pooler = spec.head.idle_pooler;
   spec.head = {.kind = HeadKind::classification,
                .name = "classifier",
                .vocab = labels_of(c),
                .bias = true,
                .rows = HeadRows::each,
                .dropout = first_rate(c, kind.dropout_keys, kind.dropout)};
+  spec.head.idle_pooler = pooler;
   return spec;
 }
 

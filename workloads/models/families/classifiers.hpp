@@ -8,6 +8,8 @@
 
 namespace shardsim::models {
 
+// Those that make the next token of such layers (BertLMHeadModel).
+[[nodiscard]] std::vector<Family> writing_encoder_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);
 // The rate under the first of the keys, "a|b", that the file gives.
 [[nodiscard]] double first_rate(const Config& c, std::string_view keys, double otherwise);

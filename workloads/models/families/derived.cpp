@@ -183,6 +183,8 @@ ModelSpec tagged(const Config& c, ModelSpec spec, const TokenDecoder& decoder) {
 
 std::vector<Family> derived_families(const std::vector<Family>& known) {
   std::vector<Family> derived = classifier_families(known);
+  const std::vector<Family> writing = writing_encoder_families(known);
+  derived.insert(derived.end(), writing.begin(), writing.end());
   const auto find = [&](std::string_view architecture) {
     return std::find_if(known.begin(), known.end(),
                         [&](const Family& f) { return f.architecture == architecture; });

@@ -203,6 +203,7 @@ ModelSpec eurobert_masked(const Config& c) {
   c.pass_over({"mask_token_id", "classifier_pooling"});
   ModelSpec spec = decoder(n, llama_layer(n, "full", attention, mlp));
   spec.head.kind = HeadKind::masked;
+  spec.head.bias = mlp.bias;
   spec.head.fp32_loss = true;
   return spec;
 }

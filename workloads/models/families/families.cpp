@@ -83,6 +83,9 @@ const std::vector<Family>& families() {
                               pair_families(),
                               recent_gemma_families(),
                               gemma3n_families(),
+                              omni_families(),
+                              more_encoder_families(),
+                              phi4_multimodal_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -61,6 +61,9 @@ struct Family {
 [[nodiscard]] std::vector<Family> pair_families();
 [[nodiscard]] std::vector<Family> recent_gemma_families();
 [[nodiscard]] std::vector<Family> gemma3n_families();
+[[nodiscard]] std::vector<Family> omni_families();
+[[nodiscard]] std::vector<Family> more_encoder_families();
+[[nodiscard]] std::vector<Family> phi4_multimodal_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 

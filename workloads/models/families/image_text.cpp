@@ -41,6 +41,12 @@ ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
   rename(stack.prefix, "model.", to);
   rename(stack.norm.name, "model.", to);
   rename(embedding.name, "model.", to);
+  if (stack.per_layer) {
+    for (std::string* name :
+         {&stack.per_layer->table, &stack.per_layer->project, &stack.per_layer->norm.name}) {
+      rename(*name, "model.", to);
+    }
+  }
   spec.head.name = head;
   set_tied(spec, tied);
   return spec;
@@ -242,17 +248,6 @@ ModelSpec mistral3(const Config& c) {
   add_linear(spec, projector + "linear_1", out, hidden, bias);
   add_linear(spec, projector + "linear_2", out, out, bias);
   return spec;
-}
-
-// Patches of frames, and how wide a square of them is that is merged into one token.
-std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::string& at,
-                              std::int64_t hidden, std::int64_t usual_patch) {
-  const std::int64_t patch = images.size("patch_size", usual_patch);
-  const std::int64_t merge = images.size("spatial_merge_size", 2);
-  spec.apart.push_back({at + "patch_embed.proj.weight",
-                        {hidden, images.size("in_channels|in_chans", 3),
-                         images.size("temporal_patch_size", 2), patch, patch}});
-  return hidden * merge * merge;
 }
 
 ModelSpec qwen2_vl(const Config& c) {

@@ -58,6 +58,9 @@ std::int64_t add_pixtral_tower(ModelSpec& spec, const Config& images, const std:
 // By vision_config's model_type: CLIP's, SigLIP's or Pixtral's.
 std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string& at,
                        std::string_view otherwise);
+// A convolution over patches of two frames; the width of patches that are merged.
+std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::string& at,
+                              std::int64_t hidden, std::int64_t usual_patch);
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 

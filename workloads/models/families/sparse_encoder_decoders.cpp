@@ -36,9 +36,14 @@ Experts experts_like(const Config& c, const Mlp& mlp, std::int64_t number, std::
                     .fp32 = c.text("router_dtype", "float32") == "float32",
                     .bias = c.flag("router_bias", false)};
   if (experts.per_token > experts.experts) c.fail("num_experts", "is less than a token visits");
-  // How many rows an expert takes, and in which order: routing is taken as balanced.
-  c.pass_over({"expert_capacity", "router_ignore_padding_tokens", "add_router_probs"});
   return experts;
+}
+
+// Of experts, which no layer may have. How many rows one takes, and in which order, changes
+// nothing: routing is taken as balanced.
+void pass_over_experts(const Config& c) {
+  c.pass_over({"num_experts", "router_dtype", "router_bias", "expert_capacity",
+               "router_ignore_padding_tokens", "add_router_probs"});
 }
 
 // Every so many layers: of a stack with `sparse` of them.
@@ -50,6 +55,7 @@ std::int64_t switch_step(const Config& c, const std::string& side, std::int64_t 
 
 // T5 whose token visits one of an MLP's experts.
 ModelSpec switch_transformers(const Config& c) {
+  pass_over_experts(c);
   ModelSpec spec = t5_like(c, {});
   if (!c.flag("tie_word_embeddings", true)) untie_tables(spec);
   for (Stack& stack : spec.stacks) {
@@ -76,6 +82,7 @@ ModelSpec nllb_moe(const Config& c) {
   c.pass_over({"second_expert_policy", "normalize_router_prob_before_dropping",
                "batch_prioritized_routing", "moe_eval_capacity_token_fraction",
                "moe_token_dropout"});
+  pass_over_experts(c);
   ModelSpec spec = m2m100(c);
   for (Stack& stack : spec.stacks) {
     const bool decodes = stack.role == StackRole::main;

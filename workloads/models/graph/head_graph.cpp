@@ -208,6 +208,12 @@ TensorId pixels(GraphContext& c, const Head& head, TensorId x) {
 
 TensorId add_head(GraphContext& c, const Stack& stack, TensorId x) {
   const Head& head = c.spec.head;
+  if (!head.idle_pooler.empty()) {
+    c.note("a pooler whose result nobody reads is stored and not run");
+    const LabelId pooled = c.label("pooled", c.g.label_size(c.hidden));
+    c.g.untrained_parameter(head.idle_pooler + ".weight", {{pooled}, {c.hidden}});
+    c.g.untrained_parameter(head.idle_pooler + ".bias", {{pooled}});
+  }
   switch (head.kind) {
     case HeadKind::language:
       break;

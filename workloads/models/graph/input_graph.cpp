@@ -5,6 +5,8 @@
 //            [batch, channels, rows*height, columns*width]; learned rows are put before
 //   audio    a convolution over windows of frames is a product over a window's frames and channels;
 //            windows are views, as of an implicit product, and their gradients are put together
+#include <fmt/format.h>
+
 #include "workloads/models/graph/graph_context.hpp"
 
 namespace shardsim::models {
@@ -34,6 +36,22 @@ NumberedRows numbered_rows(GraphContext& c, const std::string& numbers, const st
   result.push_back({width});
   const TensorId ids = c.g.constant(numbers, c.options.index_dtype, places);
   return {ids, c.g.parameter(name + ".weight", {{rows}, {width}}), std::move(result)};
+}
+
+// Rows of edges and sizes of tokens' boxes, which enter the step.
+TensorId with_boxes(GraphContext& c, const BoxTables& boxes, TensorId x, LabelId width) {
+  const LabelId rows = c.label("box_positions", boxes.rows);
+  int number = 0;
+  for (const std::string* name :
+       {&boxes.x, &boxes.y, &boxes.x, &boxes.y, &boxes.height, &boxes.width}) {
+    const std::string at = fmt::format("{}.{}", *name, number++);
+    const TensorId numbers =
+        c.g.input(at + ".numbers", c.options.index_dtype, {{c.batch}, {c.sequence}});
+    const TensorId table = c.g.parameter(*name + ".weight", {{rows}, {width}});
+    x = c.g.elementwise(Function::add, at + ".added",
+                        {x, c.g.embedding(at, numbers, table, c.g.dims_of(x))});
+  }
+  return x;
 }
 
 std::string beside(const std::string& module, const std::string& name) {
@@ -75,6 +93,7 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
     x = c.g.marked(c.g.elementwise(Function::add, beside(input.name, "positions"), {x, rows}),
                    StreamMark::stream);
   }
+  if (input.boxes) x = with_boxes(c, *input.boxes, x, width);
   if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {width});
   x = c.dropped(input.name + ".dropout", x, input.dropout);
   if (!input.project_last) return x;

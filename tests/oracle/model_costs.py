@@ -1,0 +1,165 @@
+"""FLOPs and saved activations of models in eager PyTorch beside what `shardsim model` says of the same
+configuration.
+
+    model_costs.py SHARDSIM [--only TEXT] [--batch 2] [--sequence 64]
+
+Cases are those of model_costs.json, with few layers. FLOPs are what torch's FlopCounterMode counts on
+the meta device, a grouped matmul's with a formula of its own; saved are the distinct storages that
+autograd keeps on fake CUDA tensors (saved_tensors_hooks), parameters, buffers and inputs excluded.
+Attention is FlashAttention's operator, and the efficient one where flash cannot (heads above 256,
+values of another size, a bias); neither has a mask. Everything is bf16 and in training mode, as in
+tests/golden/models/README.md.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch
+import transformers
+import transformers.masking_utils
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
+from transformers import AttentionInterface
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from models import ask_with
+
+# Checks of transformers and torch that read data, which these tensors do not have.
+transformers.masking_utils.find_packed_sequence_indices = lambda *_, **__: None
+torch.distributions.Distribution.set_default_validate_args(False)
+torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
+read_number = torch.Tensor.item
+
+
+def number_or_one(tensor):
+    try:
+        return read_number(tensor)
+    except RuntimeError:
+        return 1.0
+
+
+torch.Tensor.item = number_or_one
+
+
+@register_flop_formula(torch.ops.aten._grouped_mm)
+def grouped_matmul_flops(rows, weight, *_, **__):
+    out = weight[2] if len(weight) == 3 else weight[1]
+    return 2 * rows[0] * rows[1] * out
+
+
+def repeated(x, groups):
+    batch, heads, tokens, width = x.shape
+    wide = x[:, :, None].expand(batch, heads, groups, tokens, width)
+    return wide.reshape(batch, heads * groups, tokens, width)
+
+
+def fused(_module, query, key, value, _mask, dropout=0.0, scaling=None, position_bias=None, **_rest):
+    flash = query.shape[-1] == value.shape[-1] <= 256 and position_bias is None
+    if flash:
+        out = torch.ops.aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout, False, False, scale=scaling)[0]
+    else:
+        groups = query.shape[1] // key.shape[1]
+        if groups > 1:
+            key, value = repeated(key, groups), repeated(value, groups)
+        out = torch.ops.aten._scaled_dot_product_efficient_attention(
+            query, key, value, position_bias, True, dropout, False, scale=scaling)[0]
+    return out.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register("shardsim_fused", fused)
+ALL_MASK_ATTENTION_FUNCTIONS.register("shardsim_fused", lambda *_, **__: None)
+
+
+def build(case):
+    keys = dict(case["config"])
+    config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
+    model = getattr(transformers, case["architecture"])._from_config(
+        config, dtype=torch.bfloat16, attn_implementation=case.get("attention", "shardsim_fused"))
+    return model.train(), json.loads(config.to_json_string(use_diff=False))
+
+
+def loss_of(model, case, batch, sequence, device):
+    """(the loss, the inputs)."""
+    numbers = lambda *shape: torch.zeros(*shape, dtype=torch.long, device=device)
+    inputs = {"input_ids": numbers(batch, sequence)}
+    if case.get("labels") == "sequence":
+        inputs["labels"] = numbers(batch)
+    elif case.get("labels") != "none":
+        inputs["labels"] = numbers(batch, sequence)
+    return inputs, lambda: model(**inputs, return_dict=True)
+
+
+def count_flops(case, batch, sequence):
+    with torch.device("meta"):
+        model, _ = build(case)
+        _, run = loss_of(model, case, batch, sequence, "meta")
+        with FlopCounterMode(display=False) as forward:
+            out = run()
+            loss = out.last_hidden_state.sum() if case.get("labels") == "none" else out.loss
+        with FlopCounterMode(display=False) as backward:
+            loss.backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+def count_saved(case, batch, sequence):
+    seen, kept = {}, []
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.device("cuda"):
+        model, config = build(case)
+        inputs, run = loss_of(model, case, batch, sequence, "cuda")
+        stored = [*model.parameters(), *model.buffers(), *inputs.values()]
+        apart = {tensor.untyped_storage()._cdata for tensor in stored}
+
+        def pack(tensor):
+            storage = tensor.untyped_storage()
+            if storage._cdata not in apart and storage._cdata not in seen:
+                seen[storage._cdata] = storage.nbytes()
+                kept.append(tensor)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            run()
+    return sum(seen.values()), config
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shardsim")
+    parser.add_argument("--only", default="", help="cases whose architecture contains this")
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--sequence", type=int, default=64)
+    arguments = parser.parse_args()
+    with open(os.path.join(os.path.dirname(__file__), "model_costs.json"), encoding="utf-8") as file:
+        cases = json.load(file)
+    failed = 0
+    for case in cases:
+        name = case["architecture"]
+        if arguments.only not in name:
+            continue
+        forward, backward = count_flops(case, arguments.batch, arguments.sequence)
+        saved, config = count_saved(case, arguments.batch, arguments.sequence)
+        report, error = ask_with(arguments.shardsim, config | {"architectures": [name]},
+                                 "--batch", str(arguments.batch), "--sequence", str(arguments.sequence))
+        if report is None:
+            print(f"{name}: {error}")
+            failed += 1
+            continue
+        flops = report["flops"]
+        gap = report["saved_activation_bytes"] / saved - 1
+        same = (flops["forward"] == forward and flops["forward_backward"] == forward + backward and
+                abs(gap) <= case.get("share", 0))
+        failed += not same
+        print(f"{name}: forward {flops['forward']} of {forward}, both {flops['forward_backward']} of "
+              f"{forward + backward}, saved {100 * gap:+.3f} %, {'as torch' if same else 'different'}")
+    print(f"{len(cases)} models, {failed} differ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

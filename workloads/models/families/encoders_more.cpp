@@ -1,0 +1,90 @@
+// LayoutLM, and BERT's kin that write: causal masks, losses of the next token.
+//
+// Source: transformers 5.23.0, modeling_layoutlm.py, modeling_bert.py and those of its kin.
+#include <algorithm>
+#include <array>
+
+#include "workloads/models/families/classifiers.hpp"
+#include "workloads/models/families/encoders.hpp"
+#include "workloads/models/families/families.hpp"
+
+namespace shardsim::models {
+namespace {
+
+ModelSpec layoutlm_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+  const std::string at = prefix + "embeddings.";
+  input.boxes = BoxTables{.x = at + "x_position_embeddings",
+                          .y = at + "y_position_embeddings",
+                          .height = at + "h_position_embeddings",
+                          .width = at + "w_position_embeddings",
+                          .rows = c.size("max_2d_position_embeddings", 1024)};
+  input.types_per_example = true;  // made for the batch, not stored
+  std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body).fp32_softmax = true;
+  return spec;
+}
+
+ModelSpec layoutlm(const Config& c) { return layoutlm_like(c, ""); }
+ModelSpec layoutlm_masked(const Config& c) {
+  ModelSpec spec = with_bert_head(layoutlm_like(c, "layoutlm."), c);
+  spec.head.idle_pooler = "layoutlm.pooler.dense";  // which the class runs in any case
+  return spec;
+}
+
+// The class that writes, and the one whose layers and head it has.
+struct Writer {
+  std::string_view architecture, masked;
+};
+
+constexpr std::array writers =
+    std::to_array<Writer>({{"BertLMHeadModel", "BertForMaskedLM"},
+                           {"CamembertForCausalLM", "CamembertForMaskedLM"},
+                           {"Data2VecTextForCausalLM", "Data2VecTextForMaskedLM"},
+                           {"ElectraForCausalLM", "ElectraForMaskedLM"},
+                           {"ErnieForCausalLM", "ErnieForMaskedLM"},
+                           {"MegatronBertForCausalLM", "MegatronBertForMaskedLM"},
+                           {"RemBertForCausalLM", "RemBertForMaskedLM"},
+                           {"RoFormerForCausalLM", "RoFormerForMaskedLM"},
+                           {"RobertaForCausalLM", "RobertaForMaskedLM"},
+                           {"RobertaPreLayerNormForCausalLM", "RobertaPreLayerNormForMaskedLM"},
+                           {"XLMRobertaForCausalLM", "XLMRobertaForMaskedLM"},
+                           {"XLMRobertaXLForCausalLM", "XLMRobertaXLForMaskedLM"}});
+
+// Tokens see those before them where the file calls it a decoder; the loss is of the next in any
+// case.
+ModelSpec writes(const Config& c, ModelSpec spec) {
+  if (c.flag("is_decoder", false)) {
+    for (LayerKind& kind : spec.stacks[0].kinds) {
+      for (Branch& branch : kind.branches) {
+        if (auto* attention = std::get_if<Attention>(&branch.body)) {
+          attention->bidirectional = false;
+        }
+      }
+    }
+  }
+  spec.head.shifted = true;
+  spec.head.fp32_loss = true;
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> writing_encoder_families(const std::vector<Family>& known) {
+  std::vector<Family> all;
+  for (const Writer& writer : writers) {
+    const auto masked = std::find_if(known.begin(), known.end(), [&](const Family& f) {
+      return f.architecture == writer.masked;
+    });
+    all.push_back({std::string(writer.architecture), masked->model_type,
+                   [read = masked->read](const Config& c) { return writes(c, read(c)); }});
+  }
+  return all;
+}
+
+std::vector<Family> more_encoder_families() {
+  return {{"LayoutLMForMaskedLM", "layoutlm", layoutlm_masked},
+          {"LayoutLMModel", "layoutlm", layoutlm}};
+}
+
+}  // namespace shardsim::models
