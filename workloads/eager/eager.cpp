@@ -167,6 +167,7 @@ void Eager::save(const Value& x) {
 void Eager::count(std::string_view op, std::int64_t forward, std::string_view backward_op,
                   std::int64_t backward) {
   if (muted_) return;
+  if (forward_alone_) backward = 0;
   const auto add_to = [&](OperatorFlops& flops, std::string_view name, std::int64_t more) {
     if (more == 0) return;
     const auto known = flops.find(name);

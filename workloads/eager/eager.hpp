@@ -115,6 +115,8 @@ class Eager {
   void close_layer();
   // Modules that are there but do not run: their parameters count, nothing else does.
   void mute(bool muted) { muted_ = muted; }
+  // What runs, but of whose result no loss is taken: nothing of it is taken back.
+  void run_forward_alone(bool alone) { forward_alone_ = alone; }
 
   // Leaves. A parameter that is named twice is one.
   Value parameter(std::string_view name, const Shape& shape);
@@ -204,6 +206,7 @@ class Eager {
   std::string path_;
   std::vector<std::size_t> ends_;  // of path_, before each open module
   bool muted_ = false;
+  bool forward_alone_ = false;
   int layer_ = -1;
   std::vector<Storage> storages_;
   std::vector<Parameter> parameters_;

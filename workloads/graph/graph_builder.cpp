@@ -109,6 +109,16 @@ TensorId GraphBuilder::untrained_parameter(const std::string& name, Dims dims) {
   return id;
 }
 
+bool GraphBuilder::leave_untrained(const std::string& name) {
+  bool found = false;
+  for (Tensor& known : workload_.tensors) {
+    if (known.role != TensorRole::parameter || known.name != name) continue;
+    known.trained = false;
+    found = true;
+  }
+  return found;
+}
+
 TensorId GraphBuilder::buffer(std::string name, DType dtype, Dims dims) {
   return tensor({std::move(name), TensorRole::buffer, dtype, std::move(dims)});
 }

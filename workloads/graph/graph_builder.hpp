@@ -74,6 +74,8 @@ class GraphBuilder {
   TensorId parameter(const std::string& name, Dims dims);
   // Without gradient and optimizer state; else a parameter as any.
   TensorId untrained_parameter(const std::string& name, Dims dims);
+  // The same of a parameter that there is; whether there is one.
+  bool leave_untrained(const std::string& name);
   TensorId buffer(std::string name, DType dtype, Dims dims);
   TensorId cache(std::string name, DType dtype, Dims dims);
   // The cache with rows of the tokens at hand behind those that it has; of several tensors side by
@@ -188,6 +190,8 @@ class GraphBuilder {
   // The largest of each window, whose labels are whole; keeps which.
   TensorId largest(const std::string& name, const Seen& x, Dims result,
                    std::vector<LabelId> window);
+  // The mean of each window.
+  TensorId mean_of_windows(const std::string& name, const Seen& x, Dims result);
   // x under other labels, which with its own are whole: a copy.
   TensorId rearranged(const std::string& name, TensorId x, Dims result, std::vector<LabelId> whole);
   // A copy that lies by itself, of a view.

@@ -57,6 +57,12 @@ TensorId GraphBuilder::largest(const std::string& name, const Seen& x, Dims resu
   return emit(std::move(op), at(x.tensor).dtype, std::move(result));
 }
 
+TensorId GraphBuilder::mean_of_windows(const std::string& name, const Seen& x, Dims result) {
+  Op op = op_of(Function::mean, name, {x.tensor});
+  op.operands[0].dims = x.dims;
+  return emit(std::move(op), at(x.tensor).dtype, std::move(result));
+}
+
 TensorId GraphBuilder::rearranged(const std::string& name, TensorId x, Dims result,
                                   std::vector<LabelId> whole) {
   const std::string view = name + ".view";

@@ -100,10 +100,12 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   };
   bool tokens = false;
   bool has_encoder = false;
+  bool samples = false;
   if (described) {
     const models::ModelSpec spec = read_described(config).spec;
     tokens = models::reads_tokens(spec);
     has_encoder = models::has_encoder(spec);
+    samples = spec.network && models::reads_samples(*spec.network);
   }
   if (tokens && !options.sequence) {
     fail("", "a sequence length is needed: this model reads tokens");
@@ -117,7 +119,7 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   if (options.one_layer && !described) {
     fail("/step", "\"layer\" is of models that are made of layers, by their config.json");
   }
-  if (!tokens && options.sequence) {
+  if (!tokens && !samples && options.sequence) {
     fail("/sequence", "a sequence length was given: this model derives it from the image");
   }
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shardsim::models {
 namespace {
 
@@ -73,6 +75,11 @@ struct DescribeNetwork {
     return text + fmt::format("{} blocks of one stream: attention and an MLP of the same rows\n",
                               net.single);
   }
+  std::string operator()(const Blueprint& net) const {
+    std::string text;
+    for (const std::string& part : net.parts) text += part + "\n";
+    return text;
+  }
 };
 
 struct Coarsest {
@@ -94,8 +101,18 @@ std::int64_t coarsest(const Network& network) { return std::visit(Coarsest{}, ne
 
 std::int64_t usual_text(const Network& network) {
   if (std::holds_alternative<UNet>(network)) return clip_tokens;
+  if (const auto* blueprint = std::get_if<Blueprint>(&network)) return blueprint->text;
   const auto* joint = std::get_if<JointTransformer>(&network);
   return joint == nullptr ? 0 : joint->text;
+}
+
+bool reads_samples(const Network& network) {
+  const auto* blueprint = std::get_if<Blueprint>(&network);
+  if (blueprint == nullptr) return false;
+  return std::any_of(blueprint->steps.begin(), blueprint->steps.end(), [](const auto& step) {
+    const auto* input = std::get_if<PictureInput>(&step.what);
+    return input != nullptr && input->is_text_long;
+  });
 }
 
 Value run(Eager& e, const Network& network, const ImageStep& step) {

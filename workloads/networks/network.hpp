@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "workloads/networks/autoencoder.hpp"
+#include "workloads/networks/blueprint.hpp"
 #include "workloads/networks/convnext.hpp"
 #include "workloads/networks/diffusion_transformer.hpp"
 #include "workloads/networks/resnet.hpp"
@@ -18,13 +19,17 @@
 
 namespace shardsim::models {
 
-using Network = std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Dit, JointTransformer>;
+using Network =
+    std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Dit, JointTransformer, Blueprint>;
 
 // The side of the images that the configuration names, and what a side has to be a multiple of.
 [[nodiscard]] std::int64_t usual_side(const Network& network);
 [[nodiscard]] std::int64_t coarsest(const Network& network);
 // Tokens of the text that pipelines of diffusers put beside an image; 0 where none is read.
 [[nodiscard]] std::int64_t usual_text(const Network& network);
+
+// Whether it reads sounds, of as many samples as a sequence is long.
+[[nodiscard]] bool reads_samples(const Network& network);
 
 Value run(Eager& e, const Network& network, const ImageStep& step);
 

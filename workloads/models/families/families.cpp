@@ -86,6 +86,17 @@ const std::vector<Family>& families() {
                               omni_families(),
                               more_encoder_families(),
                               phi4_multimodal_families(),
+                              beit_families(),
+                              segformer_families(),
+                              swin2_families(),
+                              depth_families(),
+                              speech_families(),
+                              detr_families(),
+                              convolutional_kin_families(),
+                              pyramid_families(),
+                              segment_anything_families(),
+                              video_families(),
+                              mobilevit_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -64,6 +64,17 @@ struct Family {
 [[nodiscard]] std::vector<Family> omni_families();
 [[nodiscard]] std::vector<Family> more_encoder_families();
 [[nodiscard]] std::vector<Family> phi4_multimodal_families();
+[[nodiscard]] std::vector<Family> beit_families();
+[[nodiscard]] std::vector<Family> mobilevit_families();
+[[nodiscard]] std::vector<Family> video_families();
+[[nodiscard]] std::vector<Family> segment_anything_families();
+[[nodiscard]] std::vector<Family> pyramid_families();
+[[nodiscard]] std::vector<Family> convolutional_kin_families();
+[[nodiscard]] std::vector<Family> detr_families();
+[[nodiscard]] std::vector<Family> speech_families();
+[[nodiscard]] std::vector<Family> depth_families();
+[[nodiscard]] std::vector<Family> segformer_families();
+[[nodiscard]] std::vector<Family> swin2_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 

@@ -1,0 +1,155 @@
+// SegFormer (arXiv:2105.15203): stages of overlapping patches; attention whose keys and values are
+// places put together by a convolution; MLPs with a 3 x 3 convolution of each channel between their
+// products. Its decoder projects each stage's places, makes them as large as the first's and puts
+// them together.
+#include "workloads/models/families/families.hpp"
+#include "workloads/models/families/vision.hpp"
+#include "workloads/networks/rows.hpp"
+
+namespace shardsim::models {
+namespace {
+
+struct SegformerStageSizes {
+  std::int64_t width = 0, depth = 0, heads = 0, patch = 0, stride = 0, reduction = 0, ffn = 0;
+};
+
+struct SegformerSizes {
+  std::vector<SegformerStageSizes> stages;
+  std::int64_t blocks = 0;
+  std::string activation;
+  double dropout = 0, attention_dropout = 0, drop_path = 0;
+};
+
+SegformerSizes read_segformer(const Config& c) {
+  SegformerSizes n;
+  n.activation = c.activation("hidden_act", "gelu");
+  n.dropout = c.rate("hidden_dropout_prob", 0);
+  n.attention_dropout = c.rate("attention_probs_dropout_prob", 0);
+  n.drop_path = c.rate("drop_path_rate", 0.1);
+  const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
+  const auto list = [&](const char* key, std::vector<std::int64_t> otherwise) {
+    std::vector<std::int64_t> values = c.sizes(key, std::move(otherwise));
+    if (values.size() < count) c.fail(key, "has not one entry for each of num_encoder_blocks");
+    return values;
+  };
+  const auto widths = list("hidden_sizes", {32, 64, 160, 256});
+  const auto depths = list("depths", {2, 2, 2, 2});
+  const auto heads = list("num_attention_heads", {1, 2, 5, 8});
+  const auto patch = list("patch_sizes", {7, 3, 3, 3});
+  const auto strides = list("strides", {4, 2, 2, 2});
+  const auto reductions = list("sr_ratios", {8, 4, 2, 1});
+  const auto ratios = list("mlp_ratios", {4, 4, 4, 4});
+  for (std::size_t s = 0; s < count; ++s) {
+    static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
+    n.stages.push_back({widths[s], depths[s], heads[s], patch[s], strides[s], reductions[s],
+                        widths[s] * ratios[s]});
+    n.blocks += depths[s];
+  }
+  return n;
+}
+
+Ref segformer_block(Draft& d, const SegformerSizes& n, const SegformerStageSizes& stage,
+                    double rate, Ref x) {
+  Ref read = d.norm(row_norm("layernorm_before"), x);
+  Ref reduced = read;
+  if (stage.reduction > 1) {
+    const Draft::In of(d, "attention.sequence_reduction");
+    reduced = d.norm(row_norm("layer_norm"),
+                     d.rows(d.convolve(patches("sequence_reduction", stage.width, stage.reduction),
+                                       d.picture(read))));
+  }
+  const Ref seen = d.attend({.name = "attention",
+                             .heads = stage.heads,
+                             .dropout = n.attention_dropout,
+                             .fp32_softmax = true},
+                            read, reduced, reduced);
+  x = d.sum(d.drop_path(rate, d.drop(n.dropout, seen)), x);
+  read = d.norm(row_norm("layernorm_after"), x);
+  const Draft::In of(d, "mlp");
+  Ref inner = d.linear({.name = "fc1", .out = stage.ffn, .inner = true}, read);
+  Convolve each = square("dwconv.dwconv", stage.ffn, 3);
+  each.each = true;
+  inner = d.activate(n.activation, d.rows(d.convolve(each, d.picture(inner))), "activation_fn");
+  inner = d.linear({.name = "fc2", .out = stage.width}, d.drop(n.dropout, inner));
+  return d.sum(d.drop_path(rate, d.drop(n.dropout, inner)), x);
+}
+
+// What each stage leaves, a picture.
+std::vector<Ref> segformer_stages(const Config& c, Draft& d, const SegformerSizes& n,
+                                  const std::string& prefix) {
+  std::vector<Ref> left;
+  Ref x = d.image(c.size("num_channels", 3));
+  std::int64_t block = 0;
+  for (std::size_t s = 0; s < n.stages.size(); ++s) {
+    const SegformerStageSizes& stage = n.stages[s];
+    d.layer(prefix + "stages", static_cast<std::int64_t>(s), "stage");
+    x = d.convolve(square("patch_embeddings.proj", stage.width, stage.patch, stage.stride), x);
+    x = d.norm(row_norm("patch_embeddings.layer_norm"), d.rows(x));
+    for (std::int64_t i = 0; i < stage.depth; ++i) {
+      const Draft::In of(d, "blocks." + std::to_string(i));
+      x = segformer_block(d, n, stage, rising_rate(n.drop_path, block++, n.blocks), x);
+    }
+    x = d.copied_picture(d.norm(row_norm("layer_norm"), x));
+    left.push_back(x);
+    d.note("stage " + std::to_string(s) + ": " + std::to_string(stage.depth) + " blocks of " +
+           std::to_string(stage.heads) + " heads, width " + std::to_string(stage.width) +
+           ", keys of every " + std::to_string(stage.reduction) + "th place a side");
+  }
+  d.outside("head");
+  return left;
+}
+
+ModelSpec segformer_spec(const Config& c, Draft& d, std::int64_t side) {
+  c.pass_over({"decoder_hidden_size", "classifier_dropout_prob", "semantic_loss_ignore_index",
+               "downsampling_rates"});
+  if (!c.flag("reshape_last_stage", true)) c.fail("reshape_last_stage", "only true is supported");
+  ModelSpec spec;
+  constexpr std::int64_t coarsest = 32;
+  spec.network = d.finish({.side = c.size("image_size", side), .coarsest = coarsest});
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+ModelSpec segformer_model(const Config& c) {
+  Draft d;
+  d.sum_loss(segformer_stages(c, d, read_segformer(c), "").back());
+  return segformer_spec(c, d, 224);
+}
+
+ModelSpec segformer_classifier(const Config& c) {
+  Draft d;
+  const Ref last = segformer_stages(c, d, read_segformer(c), "segformer.").back();
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, d.mean(last)));
+  return segformer_spec(c, d, 224);
+}
+
+ModelSpec segformer_segmentation(const Config& c) {
+  Draft d;
+  const std::vector<Ref> stages = segformer_stages(c, d, read_segformer(c), "segformer.");
+  const std::int64_t width = c.size("decoder_hidden_size", 256);
+  const Draft::In of(d, "decode_head");
+  std::vector<Ref> all;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Ref projected =
+        d.linear({.name = "linear_projections." + std::to_string(s) + ".proj", .out = width},
+                 d.rows(stages[s]));
+    all.insert(all.begin(), d.resize_as(d.picture(projected), stages.front()));
+  }
+  Convolve fuse = patches("linear_fuse", width, 1);
+  fuse.bias = false;
+  Ref x = d.activate("relu", d.batch_norm("batch_norm", d.convolve(fuse, d.beside(all))));
+  x = d.drop(c.rate("classifier_dropout_prob", 0.1), x);
+  const Ref logits = d.convolve(patches("classifier", labels_of(c), 1), x);
+  d.classes(d.resize({.to_image = true}, logits));
+  return segformer_spec(c, d, 512);
+}
+
+}  // namespace
+
+std::vector<Family> segformer_families() {
+  return {{"SegformerModel", "segformer", segformer_model},
+          {"SegformerForImageClassification", "segformer", segformer_classifier},
+          {"SegformerForSemanticSegmentation", "segformer", segformer_segmentation}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,141 @@
+// Encoders of videos, whose patches are a few frames deep: ViViT (arXiv:2103.15691) and the encoder
+// of VideoMAE (arXiv:2203.12602).
+#include "workloads/models/families/families.hpp"
+#include "workloads/models/families/vision.hpp"
+#include "workloads/networks/rows.hpp"
+
+namespace shardsim::models {
+namespace {
+
+struct Tubes {
+  std::int64_t frames = 0, image = 0, deep = 0, patch = 0;
+};
+
+Ref tube_rows(const Config& c, Draft& d, const std::string& name, const Tubes& t,
+              std::int64_t hidden) {
+  static_cast<void>(c.divided("image_size", t.image, "patch_size", t.patch));
+  static_cast<void>(c.divided("num_frames", t.frames, "tubelet_size", t.deep));
+  Convolve cut = patches(name, hidden, t.patch);
+  cut.tubelet = t.deep;
+  const Ref video = d.enter(PictureInput{.name = "frames",
+                                         .channels = c.size("num_channels", 3),
+                                         .frames = t.frames,
+                                         .rows = t.image,
+                                         .columns = t.image});
+  return d.rows(d.convolve(cut, video));
+}
+
+ModelSpec video_spec(const Config& c, Draft& d) {
+  ModelSpec spec;
+  spec.network = d.finish({.side = c.size("image_size", 224), .takes_one_side = true});
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
+Ref vivit_rows(const Config& c, Draft& d, const std::string& prefix) {
+  const VisionSizes n = read_vision(c, "gelu_fast");
+  const auto tube = c.sizes("tubelet_size", {2, 16, 16});
+  if (tube.size() != 3 || tube[1] != tube[2]) {
+    c.fail("tubelet_size", "is not of frames and two equal sides");
+  }
+  const Tubes t{c.size("num_frames", 32), c.size("image_size", 224), tube[0], tube[1]};
+  const std::string at = prefix + "embeddings.";
+  Ref x = tube_rows(c, d, at + "patch_embeddings.projection", t, n.hidden);
+  x = d.before(at + "cls_token", x);
+  x = d.drop(n.dropout, d.table(at + "position_embeddings", x));
+  const RowLayer layer{.attention = {.name = "attention",
+                                     .heads = n.heads,
+                                     .q_bias = n.qkv_bias,
+                                     .k_bias = n.qkv_bias,
+                                     .v_bias = n.qkv_bias,
+                                     .dropout = n.attention_dropout,
+                                     .fp32_softmax = true},
+                       .up = "mlp.fc1",
+                       .down = "mlp.fc2",
+                       .hidden = n.hidden,
+                       .width = n.width,
+                       .activation = n.activation,
+                       .dropout = n.dropout};
+  for (std::int64_t i = 0; i < n.layers; ++i) {
+    d.layer(prefix + "layers", i, "encoder");
+    x = row_layer(d, layer, x);
+  }
+  d.outside("head");
+  c.pass_over({"pooler_output_size", "pooler_act"});
+  return d.norm(row_norm(prefix + "layernorm"), x);
+}
+
+ModelSpec vivit_model(const Config& c) {
+  Draft d;
+  const Ref rows = vivit_rows(c, d, "");
+  const std::int64_t pooled = c.size("pooler_output_size", c.size("hidden_size", 768));
+  static_cast<void>(d.activate(
+      c.activation("pooler_act", "tanh"),
+      d.linear({.name = "pooler.dense", .out = pooled}, d.part({.single = true}, rows))));
+  d.sum_loss(rows);
+  return video_spec(c, d);
+}
+
+ModelSpec vivit_classifier(const Config& c) {
+  Draft d;
+  const Ref first = d.part({.single = true}, vivit_rows(c, d, "vivit."));
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, first));
+  return video_spec(c, d);
+}
+
+Ref videomae_rows(const Config& c, Draft& d, const std::string& prefix) {
+  const VisionSizes n = read_vision(c, "gelu");
+  const bool bias = c.flag("qv_bias", true);
+  const Tubes t{c.size("num_frames", 16), c.size("image_size", 224), c.size("tubelet_size", 2),
+                c.size("patch_size", 16)};
+  Ref x = tube_rows(c, d, prefix + "embeddings.patch_embeddings.projection", t, n.hidden);
+  x = d.constant_table("positions", x);
+  const RowLayer layer{.attention = {.name = "attention",
+                                     .heads = n.heads,
+                                     .q = "attention.query",
+                                     .k = "attention.key",
+                                     .v = "attention.value",
+                                     .o = "output.dense",
+                                     .q_bias = bias,
+                                     .k_bias = false,
+                                     .v_bias = bias,
+                                     .dropout = n.attention_dropout},
+                       .hidden = n.hidden,
+                       .width = n.width,
+                       .activation = n.activation,
+                       .dropout = n.dropout};
+  for (std::int64_t i = 0; i < n.layers; ++i) {
+    d.layer(prefix + "encoder.layer", i, "encoder");
+    x = row_layer(d, layer, x);
+  }
+  d.outside("head");
+  c.pass_over({"decoder_num_attention_heads", "decoder_hidden_size", "decoder_num_hidden_layers",
+               "decoder_intermediate_size", "norm_pix_loss"});
+  return c.flag("use_mean_pooling", true) ? x : d.norm(row_norm(prefix + "layernorm"), x);
+}
+
+ModelSpec videomae_model(const Config& c) {
+  Draft d;
+  d.sum_loss(videomae_rows(c, d, ""));
+  return video_spec(c, d);
+}
+
+ModelSpec videomae_classifier(const Config& c) {
+  Draft d;
+  const Ref rows = videomae_rows(c, d, "videomae.");
+  const Ref read = c.flag("use_mean_pooling", true) ? d.norm(row_norm("fc_norm"), d.mean(rows))
+                                                    : d.part({.single = true}, rows);
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, read));
+  return video_spec(c, d);
+}
+
+}  // namespace
+
+std::vector<Family> video_families() {
+  return {{"VivitModel", "vivit", vivit_model},
+          {"VivitForVideoClassification", "vivit", vivit_classifier},
+          {"VideoMAEModel", "videomae", videomae_model},
+          {"VideoMAEForVideoClassification", "videomae", videomae_classifier}};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,41 @@
+// What files on the hub call the tensors of a family's modules (hub_names.hpp), family by family.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "workloads/models/hub_names.hpp"
+
+namespace shardsim::models {
+
+// A part of a name; "^" in front: of its beginning alone. "#" stands for a number.
+struct Renaming {
+  std::string_view module;
+  std::string_view file;
+};
+
+// Modules of as many rows each that lie in files as one, in this order.
+struct Fusion {
+  std::vector<std::string_view> modules;
+  std::string_view file;
+};
+
+// A module whose rows lie in files as parts of as many rows each.
+struct Cut {
+  std::string_view module;
+  std::vector<std::string_view> files;
+};
+
+struct HubFamily {
+  std::vector<std::string_view> families;
+  std::vector<Renaming> renamings{};
+  ExpertFiles experts{};
+  std::vector<Fusion> fusions{};
+  std::vector<Cut> cuts{};
+};
+
+using HubTable = std::vector<HubFamily>;
+
+[[nodiscard]] const HubTable& hub_families();
+
+}  // namespace shardsim::models

@@ -1,0 +1,116 @@
+// Ops of a network that is written down step by step: the walk over its blocks. What becomes of
+// each kind of step is in blueprint_picture_graph.cpp and blueprint_row_graph.cpp.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "workloads/networks/blueprint_layers.hpp"
+#include "workloads/networks/network_graph.hpp"
+
+namespace shardsim::models {
+
+struct MadeValue {
+  TensorId id = no_tensor;
+  bool is_picture = false;
+  Plane grid{0, 0};  // the places of the picture that rows were
+};
+
+class BlueprintGraph {
+ public:
+  BlueprintGraph(NetworkGraph& n, const Blueprint& net, std::int64_t side)
+      : n_(n), c_(n.c), net_(net), side_(side), learns_(learning_steps(net)) {}
+
+  TensorId build();
+
+ private:
+  // Values that are live, under the block's numbers.
+  void enter(const BlueprintBlock& before, const BlueprintBlock& block);
+
+  void add_steps(const BlueprintBlock& block);
+
+  // Parameters of steps that no loss reads.
+  void add_what_is_stored();
+
+  [[nodiscard]] const MadeValue& read(std::size_t n) const;
+  [[nodiscard]] const Dims& dims(std::size_t n) const;
+  void make(TensorId id, bool is_picture, const Plane& grid = {0, 0});
+  void alike(TensorId id);
+  [[nodiscard]] std::int64_t size(const Dim& dim) const;
+  [[nodiscard]] std::string full(const std::string& name) const;
+  // An op's, of which a block has one alone.
+  std::string own(const std::string& name);
+  [[nodiscard]] Picture picture(std::size_t n) const;
+  void make(const Picture& x);
+  LabelId places(std::int64_t n);
+  LabelId keys(std::int64_t n);
+  LabelId hidden(std::int64_t n);
+  // The same tensor under other labels.
+  TensorId seen(const std::string& name, TensorId x, const Dims& as);
+
+  void add_step(const PictureInput& input);
+  void add_step(const RowsInput& input);
+
+  void add_step(const Convolve& k);
+  // Sounds have one row.
+  [[nodiscard]] bool is_sound(const Picture& x) const;
+  TensorId weight_of(const std::string& name, const Convolve& k, const Dims& dims, LabelId width);
+  // Windows that do not overlap: a product that gives each place's.
+  Picture transposed(const std::string& name, const Convolve& k, const Picture& x);
+
+  void add_step(const BatchNormed& n);
+  void add_step(const FrozenNormed& n);
+  void add_step(const GroupNormed& n);
+  void add_step(const Normed& n);
+  void add_step(const Activated& a);
+  void add_step(const Combined& f);
+  void add_step(const Learned& l);
+  void add_step(const Dropped& d);
+  void add_step(const Scaled& /*s*/);
+
+  void add_step(const AsRows& /*a*/);
+  void add_step(const AsPicture& /*a*/);
+  void add_step(const Windowed& w);
+  void add_step(const Unwindowed& /*w*/);
+  void add_step(const Merged& /*m*/);
+  void add_step(const LearnedRows& l);
+  void add_step(const RowsPart& p);
+  void add_step(const Joined& j);
+
+  // Its input under another label where the result's is the same.
+  TensorId apart(const std::string& name, TensorId x, LabelId out);
+  [[nodiscard]] bool gives_classes() const;
+  void add_step(const LinearStep& l);
+
+  TensorId decomposed_bias(const std::string& at, const Attend& a, TensorId q, LabelId dim);
+  void add_step(const Attend& a);
+  TensorId made_table(const std::string& name, const DistanceBias& b, LabelId distances,
+                      LabelId heads);
+  void add_step(const DistanceBias& b);
+
+  void add_step(const Mean& /*m*/);
+  void add_step(const Pooled& p);
+  void add_step(const Resized& r);
+
+  void add_step(const LossStep& l);
+  void add_step(const LayerMark& /*m*/);
+  void add_step(const OutsideMark& /*m*/);
+  void add_step(const Stored& s);
+
+  NetworkGraph& n_;
+  GraphContext& c_;
+  const Blueprint& net_;
+  std::int64_t side_;
+  std::vector<bool> learns_;
+  const BlueprintStep* now_ = nullptr;
+  Ref number_ = 0;
+  std::map<Ref, MadeValue> made_;
+  std::set<std::string> names_;
+  std::set<LabelId> inner_;
+  TensorId loss_ = no_tensor;
+  int further_ = 0;  // losses before it
+};
+
+}  // namespace shardsim::models
