@@ -109,14 +109,12 @@ TensorId GraphBuilder::untrained_parameter(const std::string& name, Dims dims) {
   return id;
 }
 
-bool GraphBuilder::leave_untrained(const std::string& name) {
-  bool found = false;
+void GraphBuilder::leave_untrained(const std::string& prefix) {
+  const auto here = static_cast<std::int32_t>(workload_.blocks.size()) - 1;
   for (Tensor& known : workload_.tensors) {
-    if (known.role != TensorRole::parameter || known.name != name) continue;
-    known.trained = false;
-    found = true;
+    const bool is_here = known.role == TensorRole::parameter && known.block == here;
+    if (is_here && known.name.starts_with(prefix)) known.trained = false;
   }
-  return found;
 }
 
 TensorId GraphBuilder::buffer(std::string name, DType dtype, Dims dims) {

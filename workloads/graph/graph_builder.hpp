@@ -74,8 +74,8 @@ class GraphBuilder {
   TensorId parameter(const std::string& name, Dims dims);
   // Without gradient and optimizer state; else a parameter as any.
   TensorId untrained_parameter(const std::string& name, Dims dims);
-  // The same of a parameter that there is; whether there is one.
-  bool leave_untrained(const std::string& name);
+  // The same of those that the current block has whose names begin so.
+  void leave_untrained(const std::string& prefix);
   TensorId buffer(std::string name, DType dtype, Dims dims);
   TensorId cache(std::string name, DType dtype, Dims dims);
   // The cache with rows of the tokens at hand behind those that it has; of several tensors side by

@@ -156,22 +156,35 @@ HubTable images() {
           {.families = {"dinov3_vit"}, .renamings = {{"^model.layer.", "layer."}}}};
 }
 
-// What is no plain stack of layers over images, and over sounds.
-HubTable networks() {
-  const std::vector<Renaming> mlp = {{".mlp.fc1", ".intermediate.dense"},
-                                     {".mlp.fc2", ".output.dense"}};
+std::vector<Renaming> of_beit(const std::vector<Renaming>& mlp) {
   std::vector<Renaming> beit = with_attention_of_vit(mlp);
   beit.insert(beit.end(), {{"^beit.layers.", "beit.encoder.layer."},
                            {"^layers.", "encoder.layer."},
                            {"shared_position_bias.", "encoder.relative_position_bias."},
                            {"layer.#.relative_position_bias.",
-                            "layer.#.attention.attention.relative_position_bias."}});
+                            "layer.#.attention.attention.relative_position_bias."},
+                           {"psp_modules.blocks.#.conv.convolution.", "psp_modules.#.1.conv."},
+                           {"psp_modules.blocks.#.conv.normalization.", "psp_modules.#.1.bn."},
+                           {"psp_bottleneck.", "bottleneck."},
+                           {"fpn.fpn1.conv_transpose1.", "fpn1.0."},
+                           {"fpn.fpn1.normalization.", "fpn1.1."},
+                           {"fpn.fpn1.conv_transpose2.", "fpn1.3."},
+                           {"fpn.fpn2.", "fpn2.0."},
+                           {".convolution.", ".conv."},
+                           {".normalization.", ".bn."}});
+  return beit;
+}
+
+// What is no plain stack of layers over images, and over sounds.
+HubTable networks() {
+  const std::vector<Renaming> mlp = {{".mlp.fc1", ".intermediate.dense"},
+                                     {".mlp.fc2", ".output.dense"}};
   std::vector<Renaming> sounds = with_attention_of_vit(mlp);
   sounds.insert(sounds.end(), {{"^audio_spectrogram_transformer.layers.",
                                 "audio_spectrogram_transformer.encoder.layer."},
                                {"^vivit.layers.", "vivit.encoder.layer."},
                                {"^layers.", "encoder.layer."}});
-  return {{.families = {"beit"}, .renamings = beit},
+  return {{.families = {"beit"}, .renamings = of_beit(mlp)},
           {.families = {"audio-spectrogram-transformer", "vivit"}, .renamings = sounds},
           {.families = {"dpt", "depth_anything"}, .renamings = with_attention_of_vit({})},
           {.families = {"videomae"},

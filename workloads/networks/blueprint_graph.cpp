@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "workloads/models/walk.hpp"
-
 namespace shardsim::models {
 
 TensorId BlueprintGraph::build() {
@@ -15,7 +11,6 @@ TensorId BlueprintGraph::build() {
     if (b > 0) enter(blocks[b - 1], blocks[b]);
     add_steps(blocks[b]);
   }
-  add_what_is_stored();
   return loss_;
 }
 
@@ -38,56 +33,37 @@ void BlueprintGraph::enter(const BlueprintBlock& before, const BlueprintBlock& b
   names_.clear();
 }
 
-void BlueprintGraph::add_steps(const BlueprintBlock& block) {
-  for (std::size_t i = block.begin; i < block.end; ++i) {
-    now_ = &net_.steps[i];
-    number_ = static_cast<Ref>(i);
-    std::visit([this](const auto& what) { add_step(what); }, now_->what);
-  }
-}
-
 namespace {
 
 // Of what has parameters: its module with a dot behind it, or the parameter itself.
 std::string parameters_of(const StepKind& what) {
-  if (const auto* s = std::get_if<Stored>(&what)) return s->buffer ? "" : s->name;
   if (const auto* s = std::get_if<Learned>(&what)) return s->name;
   if (const auto* s = std::get_if<LinearStep>(&what)) return s->name + ".";
   if (const auto* s = std::get_if<Normed>(&what)) return s->norm.name + ".";
+  if (const auto* s = std::get_if<BatchNormed>(&what)) return s->name + ".";
+  if (const auto* s = std::get_if<GroupNormed>(&what)) return s->name + ".";
   if (const auto* s = std::get_if<Convolve>(&what)) return s->name + ".";
   if (const auto* s = std::get_if<Attend>(&what)) return s->name + ".";
+  if (const auto* s = std::get_if<DistanceBias>(&what)) return s->name;
   return "";
 }
 
 }  // namespace
 
-// Of steps that no loss reads parameters are not trained, and those of no step are stored.
-void BlueprintGraph::add_what_is_stored() {
-  std::set<std::string> silent;
+// Parameters of steps that no loss reads are not trained, unless another step has them, too.
+void BlueprintGraph::add_steps(const BlueprintBlock& block) {
   std::set<std::string> learning;
-  std::string layer;
-  for (std::size_t i = 0; i < net_.steps.size(); ++i) {
-    const StepKind& what = net_.steps[i].what;
-    if (const auto* mark = std::get_if<LayerMark>(&what)) {
-      layer = fmt::format("{}.{}.", mark->prefix, mark->number);
-    }
-    if (std::holds_alternative<OutsideMark>(what)) layer.clear();
-    const std::string name = parameters_of(what);
-    if (!name.empty()) (learns_[i] ? learning : silent).insert(layer + name);
+  for (std::size_t i = block.begin; i < block.end; ++i) {
+    if (learns_[i]) learning.insert(parameters_of(net_.steps[i].what));
   }
-  for (const std::string& name : learning) silent.erase(name);
-  if (silent.empty()) return;
-  c_.note("parameters that no loss reads are stored and not trained");
-  for (const Parameter& parameter : count(c_.spec, {}, c_.place).parameters) {
-    const bool is_silent = std::any_of(silent.begin(), silent.end(), [&](const std::string& s) {
-      return s.ends_with('.') ? parameter.name.starts_with(s) : parameter.name == s;
-    });
-    if (!is_silent || c_.g.leave_untrained(parameter.name)) continue;
-    Dims dims;
-    for (const std::int64_t size : parameter.shape) {
-      dims.push_back({c_.g.label(parameter.name, size)});
-    }
-    c_.g.untrained_parameter(parameter.name, std::move(dims));
+  for (std::size_t i = block.begin; i < block.end; ++i) {
+    now_ = &net_.steps[i];
+    number_ = static_cast<Ref>(i);
+    std::visit([this](const auto& what) { add_step(what); }, now_->what);
+    const std::string name = parameters_of(now_->what);
+    if (learns_[i] || name.empty() || learning.contains(name)) continue;
+    c_.note("parameters that no loss reads are stored and not trained");
+    c_.g.leave_untrained(full(name));
   }
 }
 
@@ -209,10 +185,15 @@ void BlueprintGraph::add_step(const LayerMark& /*m*/) {}
 void BlueprintGraph::add_step(const OutsideMark& /*m*/) {}
 
 void BlueprintGraph::add_step(const Stored& s) {
-  if (!s.buffer) return;
+  if (s.buffer && s.shape.empty()) return;  // a count of steps
   Dims dims;
-  for (const std::int64_t n : s.shape) dims.push_back({c_.label(s.name, n)});
-  c_.g.buffer(full(s.name), c_.g.compute_dtype(), std::move(dims));
+  for (const std::int64_t n : s.shape) dims.push_back({c_.g.label(full(s.name), n)});
+  if (s.buffer) {
+    c_.g.buffer(full(s.name), c_.g.compute_dtype(), std::move(dims));
+    return;
+  }
+  c_.note("parameters that no loss reads are stored and not trained");
+  c_.g.untrained_parameter(full(s.name), std::move(dims));
 }
 
 TensorId add(NetworkGraph& n, const Blueprint& net, std::int64_t side) {

@@ -31,9 +31,6 @@ class BlueprintGraph {
 
   void add_steps(const BlueprintBlock& block);
 
-  // Parameters of steps that no loss reads.
-  void add_what_is_stored();
-
   [[nodiscard]] const MadeValue& read(std::size_t n) const;
   [[nodiscard]] const Dims& dims(std::size_t n) const;
   void make(TensorId id, bool is_picture, const Plane& grid = {0, 0});

@@ -27,6 +27,7 @@ BeitNames data2vec_names(const std::string& model) {
 
 struct BeitRows {
   Ref all = 0;
+  std::vector<Ref> behind;  // the embeddings and each layer's states
   VisionSizes n;
 };
 
@@ -42,7 +43,8 @@ DistanceBias beit_bias(const VisionSizes& n, std::int64_t side, const std::strin
 
 // The states that the last layer leaves, normed unless their mean is read.
 BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
-  BeitRows rows{.n = read_vision(c, "gelu")};
+  BeitRows rows;
+  rows.n = read_vision(c, "gelu");
   const VisionSizes& n = rows.n;
   const std::int64_t image = c.size("image_size", 224);
   const std::int64_t patch = c.size("patch_size", 16);
@@ -68,6 +70,7 @@ BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
   const bool own_bias = c.flag("use_relative_position_bias", false);
   if (own_bias && bias) c.fail("use_relative_position_bias", "with a shared one is not supported");
   const bool scaled = c.number("layer_scale_init_value", 0.1) > 0;
+  rows.behind.push_back(x);
   const double last_rate = c.rate("drop_path_rate", 0.1);
   for (std::int64_t i = 0; i < n.layers; ++i) {
     d.layer(model + names.layers, i, "encoder");
@@ -95,6 +98,7 @@ BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
              d.mlp(names.up, names.down, n.width, n.hidden, n.activation,
                    d.norm(row_norm("layernorm_after"), x)),
              "lambda_2");
+    rows.behind.push_back(x);
   }
   d.outside("head");
   rows.all = x;
@@ -143,6 +147,95 @@ ModelSpec beit_classifier(const Config& c, const BeitNames& names) {
   return beit_spec(c, d);
 }
 
+// What a decoder of BEiT's segmentation is made of: a convolution, a batch norm, ReLU.
+Ref beit_convolution(Draft& d, const std::string& name, std::int64_t out, std::int64_t kernel,
+                     Ref x) {
+  const Draft::In of(d, name);
+  x = d.batch_norm("normalization", d.convolve(square("convolution", out, kernel, 1, false), x));
+  return d.activate("relu", x, "activation");
+}
+
+// Four pictures of the rows of four layers: four and two times as large, as large, half as large.
+std::vector<Ref> beit_pyramid(Draft& d, const std::vector<Ref>& states, std::int64_t hidden) {
+  std::vector<Ref> maps;
+  for (const Ref state : states) maps.push_back(d.picture(d.part({.first = 1}, state)));
+  const auto twice = [&](const std::string& name, Ref x) {
+    Convolve larger = patches(name, hidden, 2);
+    larger.transposed = true;
+    return d.convolve(larger, x);
+  };
+  Ref first = d.batch_norm("fpn.fpn1.normalization", twice("fpn.fpn1.conv_transpose1", maps[0]));
+  first = d.activate("gelu", first, "fpn.fpn1.activation");
+  return {twice("fpn.fpn1.conv_transpose2", first), twice("fpn.fpn2", maps[1]), maps[2],
+          d.pool({}, maps[3])};
+}
+
+// UPerNet (arXiv:1807.10221): means over squares of several sizes, added from the smallest picture
+// on to the largest.
+Ref beit_decoded(const Config& c, Draft& d, const std::vector<Ref>& maps, std::int64_t hidden) {
+  const Draft::In of(d, "decode_head");
+  std::vector<Ref> beside{maps.back()};
+  const auto scales = c.sizes("pool_scales", {1, 2, 3, 6});
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::string name = "psp_modules.blocks." + std::to_string(i) + ".conv";
+    const Ref mean = d.pool({.largest = false, .to = scales[i]}, maps.back());
+    beside.push_back(d.resize_as(beit_convolution(d, name, hidden, 1, mean), maps.back()));
+  }
+  std::vector<Ref> sides;
+  for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
+    sides.push_back(beit_convolution(d, "lateral_convs." + std::to_string(i), hidden, 1, maps[i]));
+  }
+  sides.push_back(beit_convolution(d, "psp_bottleneck", hidden, 3, d.beside(beside)));
+  for (std::size_t i = sides.size() - 1; i > 0; --i) {
+    sides[i - 1] = d.sum(sides[i - 1], d.resize_as(sides[i], sides[i - 1]));
+  }
+  std::vector<Ref> outs;
+  for (std::size_t i = 0; i + 1 < sides.size(); ++i) {
+    outs.push_back(beit_convolution(d, "fpn_convs." + std::to_string(i), hidden, 3, sides[i]));
+  }
+  outs.push_back(sides.back());
+  for (std::size_t i = outs.size() - 1; i > 0; --i) outs[i] = d.resize_as(outs[i], outs[0]);
+  const Ref joined = beit_convolution(d, "fpn_bottleneck", hidden, 3, d.beside(outs));
+  return d.convolve(patches("classifier", labels_of(c), 1), joined);
+}
+
+Ref beit_auxiliary(const Config& c, Draft& d, Ref map) {
+  const Draft::In of(d, "auxiliary_head");
+  const std::int64_t channels = c.size("auxiliary_channels", 256);
+  Ref x = map;
+  for (std::int64_t i = 0; i < c.count("auxiliary_num_convs", 1); ++i) {
+    x = beit_convolution(d, "convs." + std::to_string(i), channels, 3, x);
+  }
+  if (c.flag("auxiliary_concat_input", false)) {
+    x = beit_convolution(d, "conv_cat", channels, 3, d.beside({map, x}));
+  }
+  return d.convolve(patches("classifier", labels_of(c), 1), x);
+}
+
+ModelSpec beit_segmentation(const Config& c) {
+  Draft d;
+  const BeitRows rows = beit_rows(c, d, beit_names("beit."));
+  auto picked = c.integers("out_indices|_out_indices");
+  constexpr std::size_t levels = 4;
+  if (picked.size() != levels) c.fail("out_indices", "has to name four layers");
+  std::vector<Ref> states;
+  for (const std::int64_t i : picked) {
+    if (i < 1 || i > rows.n.layers + 1) c.fail("out_indices", "names a layer that is not there");
+    states.push_back(rows.behind[static_cast<std::size_t>(i - 1)]);
+  }
+  if (!c.flag("use_mean_pooling", true)) {
+    static_cast<void>(d.norm(row_norm("beit.layernorm"), rows.all));
+  }
+  const std::vector<Ref> maps = beit_pyramid(d, states, rows.n.hidden);
+  const Ref logits = beit_decoded(c, d, maps, rows.n.hidden);
+  d.classes(d.resize({.to_image = true}, logits));
+  if (c.flag("use_auxiliary_head", true)) {
+    constexpr std::size_t third = 2;
+    d.classes(d.resize({.to_image = true}, beit_auxiliary(c, d, maps[third])));
+  }
+  return beit_spec(c, d);
+}
+
 }  // namespace
 
 std::vector<Family> beit_families() {
@@ -151,6 +244,7 @@ std::vector<Family> beit_families() {
   };
   return {{"BeitModel", "beit", of(beit_model, beit_names(""))},
           {"BeitForImageClassification", "beit", of(beit_classifier, beit_names("beit."))},
+          {"BeitForSemanticSegmentation", "beit", beit_segmentation},
           {"Data2VecVisionModel", "data2vec-vision", of(beit_model, data2vec_names(""))},
           {"Data2VecVisionForImageClassification", "data2vec-vision",
            of(beit_classifier, data2vec_names("data2vec_vision."))}};

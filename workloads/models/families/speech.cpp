@@ -1,5 +1,6 @@
-// Encoders of sounds. wav2vec 2 (arXiv:2006.11477) and HuBERT (arXiv:2106.07447) read samples:
-// convolutions make rows of them, positions are a convolution of groups over rows. AST
+// Encoders of sounds. wav2vec 2 (arXiv:2006.11477), HuBERT (arXiv:2106.07447), UniSpeech
+// (arXiv:2101.07597, arXiv:2110.05752) and data2vec's (arXiv:2202.03555) read samples: convolutions
+// make rows of them, positions are a convolution of groups over rows, or several. AST
 // (arXiv:2104.01778) is a ViT of a spectrogram's overlapping patches.
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
@@ -21,13 +22,13 @@ Convolve along(std::string name, std::int64_t out, std::int64_t kernel, std::int
 }
 
 // Samples as rows of the last convolution's width.
-Ref sound_features(const Config& c, Draft& d, const std::string& at) {
+Ref sound_features(const Config& c, Draft& d, const std::string& at, bool deep) {
   const auto widths = c.sizes("conv_dim", {512, 512, 512, 512, 512, 512, 512});
   const auto kernels = c.sizes("conv_kernel", {10, 3, 3, 3, 3, 2, 2});
   const auto strides = c.sizes("conv_stride", {5, 2, 2, 2, 2, 2, 2});
   if (kernels.size() != widths.size()) c.fail("conv_kernel", "has not one entry for each conv_dim");
   if (strides.size() != widths.size()) c.fail("conv_stride", "has not one entry for each conv_dim");
-  const std::string norm = c.text("feat_extract_norm", "group");
+  const std::string norm = deep ? "layer" : c.text("feat_extract_norm", "group");
   if (norm != "group" && norm != "layer") {
     c.fail("feat_extract_norm", "is neither \"group\" nor \"layer\"");
   }
@@ -88,11 +89,31 @@ Ref with_positions(const Config& c, Draft& d, const SpeechSizes& n, const std::s
   return d.sum(x, d.rows(seen));
 }
 
-Ref speech_rows(const Config& c, Draft& d, const std::string& prefix) {
+// Data2vec's: several narrower convolutions, each with a norm that learns nothing.
+Ref with_deep_positions(const Config& c, Draft& d, const SpeechSizes& n, const std::string& at,
+                        Ref x) {
+  const std::int64_t kernel = c.size("conv_pos_kernel_size", 19);
+  const std::int64_t groups = c.size("num_conv_pos_embedding_groups", 16);
+  static_cast<void>(c.divided("hidden_size", n.hidden, "num_conv_pos_embedding_groups", groups));
+  const std::string activation = c.activation("feat_extract_activation", "gelu");
+  Ref seen = d.picture(x);
+  for (std::int64_t i = 0; i < c.size("num_conv_pos_embeddings", 5); ++i) {
+    const Draft::In of(d, at + "pos_conv_embed.layers." + std::to_string(i));
+    Convolve convolution = along("conv", n.hidden, kernel, 1, /*bias=*/true);
+    convolution.padding = {0, kernel / 2};
+    convolution.groups = groups;
+    convolution.cut = kernel % 2 == 0 ? 1 : 0;
+    seen = d.norm({NormKind::layer_fixed, "layer_norm"}, d.convolve(convolution, seen));
+    seen = d.activate(activation, seen, "activation");
+  }
+  return d.sum(x, d.rows(seen));
+}
+
+Ref speech_rows(const Config& c, Draft& d, const std::string& prefix, bool deep = false) {
   const SpeechSizes n = read_speech(c);
   if (c.flag("add_adapter", false)) c.fail("add_adapter", "only false is supported");
   if (c.given("adapter_attn_dim")) c.fail("adapter_attn_dim", "is not supported");
-  Ref x = sound_features(c, d, prefix + "feature_extractor.");
+  Ref x = sound_features(c, d, prefix + "feature_extractor.", deep);
   const std::string projection = prefix + "feature_projection.";
   if (c.flag("feat_proj_layer_norm", true)) x = d.norm(row_norm(projection + "layer_norm"), x);
   x = d.linear({.name = projection + "projection", .out = n.hidden}, x);
@@ -101,8 +122,8 @@ Ref speech_rows(const Config& c, Draft& d, const std::string& prefix) {
     d.stored(prefix + "masked_spec_embed", {n.hidden});
   }
   const std::string encoder = prefix + "encoder.";
-  const bool norms_first = c.flag("do_stable_layer_norm", false);
-  x = with_positions(c, d, n, encoder, x);
+  const bool norms_first = !deep && c.flag("do_stable_layer_norm", false);
+  x = deep ? with_deep_positions(c, d, n, encoder, x) : with_positions(c, d, n, encoder, x);
   if (!norms_first) x = d.norm(row_norm(encoder + "layer_norm"), x);
   x = d.drop(n.dropout, x);
   const RowLayer layer{.first_norm = "layer_norm",
@@ -157,6 +178,9 @@ ModelSpec speech_spec(const Config& c, Draft& d) {
                "adapter_kernel_size",
                "adapter_stride",
                "num_adapter_layers",
+               "num_ctc_classes",
+               "replace_prob",
+               "num_clusters",
                "output_hidden_size",
                "vocab_size",
                "tokenizer_class",
@@ -174,10 +198,19 @@ ModelSpec speech_model(const Config& c) {
   return speech_spec(c, d);
 }
 
+ModelSpec data2vec_audio_model(const Config& c) {
+  Draft d;
+  d.sum_loss(speech_rows(c, d, "", /*deep=*/true));
+  return speech_spec(c, d);
+}
+
+// Whose module is data2vec's.
+bool is_deep(const std::string& prefix) { return prefix == "data2vec_audio."; }
+
 // The logits of each row; the loss of their alignment with a text is the user's.
 ModelSpec speech_letters(const Config& c, const std::string& prefix) {
   Draft d;
-  const Ref rows = d.drop(c.rate("final_dropout", 0.1), speech_rows(c, d, prefix));
+  const Ref rows = d.drop(c.rate("final_dropout", 0.1), speech_rows(c, d, prefix, is_deep(prefix)));
   d.sum_loss(d.linear({.name = "lm_head", .out = c.size("vocab_size", 32)}, rows));
   return speech_spec(c, d);
 }
@@ -188,7 +221,7 @@ ModelSpec speech_classifier(const Config& c, const std::string& prefix) {
   }
   Draft d;
   const Ref projected = d.linear({.name = "projector", .out = c.size("classifier_proj_size", 256)},
-                                 speech_rows(c, d, prefix));
+                                 speech_rows(c, d, prefix, is_deep(prefix)));
   d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, d.mean(projected)));
   return speech_spec(c, d);
 }
@@ -257,14 +290,26 @@ std::vector<Family> speech_families() {
   const auto under = [](auto read, const std::string& prefix) {
     return [read, prefix](const Config& c) { return read(c, prefix); };
   };
-  return {{"Wav2Vec2Model", "wav2vec2", speech_model},
-          {"Wav2Vec2ForCTC", "wav2vec2", under(speech_letters, "wav2vec2.")},
-          {"Wav2Vec2ForSequenceClassification", "wav2vec2", under(speech_classifier, "wav2vec2.")},
-          {"HubertModel", "hubert", speech_model},
-          {"HubertForCTC", "hubert", under(speech_letters, "hubert.")},
-          {"HubertForSequenceClassification", "hubert", under(speech_classifier, "hubert.")},
-          {"ASTModel", "audio-spectrogram-transformer", spectrogram_model},
-          {"ASTForAudioClassification", "audio-spectrogram-transformer", spectrogram_classifier}};
+  return {
+      {"Wav2Vec2Model", "wav2vec2", speech_model},
+      {"Wav2Vec2ForCTC", "wav2vec2", under(speech_letters, "wav2vec2.")},
+      {"Wav2Vec2ForSequenceClassification", "wav2vec2", under(speech_classifier, "wav2vec2.")},
+      {"HubertModel", "hubert", speech_model},
+      {"HubertForCTC", "hubert", under(speech_letters, "hubert.")},
+      {"HubertForSequenceClassification", "hubert", under(speech_classifier, "hubert.")},
+      {"UniSpeechModel", "unispeech", speech_model},
+      {"UniSpeechForCTC", "unispeech", under(speech_letters, "unispeech.")},
+      {"UniSpeechForSequenceClassification", "unispeech", under(speech_classifier, "unispeech.")},
+      {"UniSpeechSatModel", "unispeech-sat", speech_model},
+      {"UniSpeechSatForCTC", "unispeech-sat", under(speech_letters, "unispeech_sat.")},
+      {"UniSpeechSatForSequenceClassification", "unispeech-sat",
+       under(speech_classifier, "unispeech_sat.")},
+      {"Data2VecAudioModel", "data2vec-audio", data2vec_audio_model},
+      {"Data2VecAudioForCTC", "data2vec-audio", under(speech_letters, "data2vec_audio.")},
+      {"Data2VecAudioForSequenceClassification", "data2vec-audio",
+       under(speech_classifier, "data2vec_audio.")},
+      {"ASTModel", "audio-spectrogram-transformer", spectrogram_model},
+      {"ASTForAudioClassification", "audio-spectrogram-transformer", spectrogram_classifier}};
 }
 
 }  // namespace shardsim::models
