@@ -4,9 +4,9 @@
 // are live at its beginning. Layers with consecutive numbers whose steps, what they read of live
 // values and what they hand on are the same are one kind: the first of them stands for all.
 //
-// Example: 12 layers of an encoder of which layers 2, 5, 8 and 11 are read at the end: layers 0 to
-// 2, each handing on its rows, would be a kind but for the value that layer 2 leaves beside them;
-// so the kinds are {0, 1}, {2}, {3, 4}, {5}, ...
+// Example: of 12 layers of an encoder 2, 5, 8 and 11 are read at the end. Layers 0 to 2
+// hand on their rows; layer 3 what layer 2 left beside its own, of one value that it was given; 4
+// and 5 two of two. So the kinds are {0, 1, 2}, {3}, {4, 5}, {6}, {7, 8}, {9}, {10, 11}.
 #pragma once
 
 #include <vector>
