@@ -97,6 +97,7 @@ const std::vector<Family>& families() {
                               segment_anything_families(),
                               video_families(),
                               mobilevit_families(),
+                              pvt2_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

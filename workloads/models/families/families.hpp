@@ -65,6 +65,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> more_encoder_families();
 [[nodiscard]] std::vector<Family> phi4_multimodal_families();
 [[nodiscard]] std::vector<Family> beit_families();
+[[nodiscard]] std::vector<Family> pvt2_families();
 [[nodiscard]] std::vector<Family> mobilevit_families();
 [[nodiscard]] std::vector<Family> video_families();
 [[nodiscard]] std::vector<Family> segment_anything_families();
