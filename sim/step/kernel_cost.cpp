@@ -108,12 +108,12 @@ std::optional<KernelCost> product_cost(const DeviceProfile& device, const Kernel
                       &unaligned->source};
   }
   // Products side by side fill the device as one with all their rows does. Those of experts are
-  // one after the other, each as a product by itself, which Transformer Engine launches one by one.
-  const bool in_turn = kernel.op.starts_with("grouped");
+  // one after the other in Transformer Engine, which launches them one by one.
+  const bool in_turn =
+      kernel.op.starts_with("grouped") && kernel.implementation == "transformer-engine";
   const LogRatio found =
       log_ratio(*table, in_turn ? product.m : product.batch * product.m, product.n, product.k);
-  const bool is_launched_each = in_turn && kernel.implementation == "transformer-engine";
-  const double begun = is_launched_each ? static_cast<double>(product.batch) : 1;
+  const double begun = in_turn ? static_cast<double>(product.batch) : 1;
   const double factor = std::exp(found.value);
   const double deeper = 1 + table->depth / static_cast<double>(product.k);
   const Bytes moved = kernel.bytes - (table->adding ? kernel.added : Bytes(0));

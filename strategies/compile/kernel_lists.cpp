@@ -102,7 +102,9 @@ class Listing {
     } else {
       // torch/_inductor/fx_passes/pad_mm.py; XLA's cublas_pad_for_gemms.cc
       if (choice_.stack == "compiled" || choice_.stack == "xla") kernel.product->aligned = true;
-      if (kernel.op.starts_with("grouped")) kernel.implementation = choice_.stack;
+      if (kernel.op.starts_with("grouped") && choice_.experts_in_turn) {
+        kernel.implementation = choice_.stack;
+      }
     }
   }
 

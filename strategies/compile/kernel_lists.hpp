@@ -28,6 +28,9 @@ struct KernelChoice {
   std::string attention;       // generation of its kernel: "flash-2", "unfused"
   bool fused_softmax = false;  // of unfused attention: with its scale and mask
   bool fused_dropout = false;  // with the sum behind it
+  // Products of experts are launched one by one: Transformer Engine's GroupedLinear. Steps without
+  // gradients have one kernel, as engines that serve have.
+  bool experts_in_turn = false;
   // What lies where (kernel_memory.hpp).
   bool joint_projections = false;  // queries, keys and values are one product
   bool casting_routers = false;    // read what they are given in its own type

@@ -65,7 +65,8 @@ void list_kernels(Compilation& c) {
   if (c.strategy.kernels.is_null()) {
     c.spmd = with_padded_products(std::move(c.spmd));
   } else {
-    const KernelChoice choice = kernel_choice(*c.strategy.kernels);
+    KernelChoice choice = kernel_choice(*c.strategy.kernels);
+    choice.experts_in_turn = choice.stack == "transformer-engine" && has_gradients(c.step);
     spreads_loss &= !choice.loss_in_place && !choice.compiled_loss;
     c.spmd = list_kernels(std::move(c.spmd), choice);
     if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);

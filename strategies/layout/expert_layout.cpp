@@ -48,7 +48,8 @@ Sharding sent_rows(const ExpertLayout& experts, std::size_t rank) {
 std::int64_t biased_experts(const Workload& workload, std::int32_t block) {
   std::int64_t experts = 0;
   for (const Tensor& tensor : workload.tensors) {
-    if (tensor.role != TensorRole::buffer || tensor.block != block) continue;
+    const bool is_of_block = tensor.role == TensorRole::buffer && tensor.block == block;
+    if (!is_of_block || tensor.dims.empty()) continue;
     const Label& label = workload.labels[at(tensor.dims.front().front())];
     if (label.role == LabelRole::experts) experts += label.size;
   }

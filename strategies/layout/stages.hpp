@@ -16,9 +16,9 @@
 //   layout             Megatron's string, layout_string.hpp
 //
 // Where it does not come out even Megatron refuses, torchtitan gives the first stages one more: a
-// Remainder says which. What is published of Megatron's steps often leaves out how their layers were
-// dealt out, which are then dealt out as Megatron Bridge does (recipes/deepseek, llama and qwen),
-// and a note says so. Layers of multi-token prediction and the loss count as layers: DeepSeek-V3's
+// Remainder says which. What is published of Megatron's steps often leaves out how layers lay: they
+// are then dealt out as Megatron Bridge does (recipes/deepseek, llama and qwen), and a note says
+// so. Layers of multi-token prediction and the loss count as layers: DeepSeek-V3's
 // 61 are 4 on each of 15 stages and one with MTP and loss. Embedding and loss count as a layer each
 // where it comes out even so: Llama 3.1 405B's 126, Qwen3's 94.
 //
