@@ -72,7 +72,7 @@ std::vector<Setting> cache_changes(const Prediction& prediction) {
     if (buffer.category == BufferCategory::cache) cache += buffer.bytes.count();
   }
   const std::int64_t place =
-      prediction.result.capacity.count() - (prediction.result.peak().count() - cache);
+      prediction.result.capacity.count() - (prediction.result.process().count() - cache);
   if (cache == 0 || place <= 0 || place >= cache) return {};
   const double share = static_cast<double>(place) / static_cast<double>(cache);
   const auto part_of = [&](std::int64_t all, std::int64_t multiple) {

@@ -27,7 +27,7 @@ void check_that_settings_give_their_figures(const Json& document,
     Json changed = document;
     for (const auto& [path, value] : suggestion.settings) apply_override(changed, path, value);
     const Prediction again = predicted(changed);
-    CHECK(again.result.peak() == suggestion.peak);
+    CHECK(again.result.process() == suggestion.peak);
     CHECK(again.result.step_time == suggestion.step);
     CHECK(again.result.fits() == suggestion.fits);
   }
@@ -93,7 +93,7 @@ TEST_CASE("where no change fits, the nearest is told and does not claim to fit")
   const std::vector<Suggestion> suggestions = suggest_to_fit(given);
   REQUIRE(suggestions.size() == 1);
   CHECK_FALSE(suggestions[0].fits);
-  CHECK(suggestions[0].peak < given.result.peak());
+  CHECK(suggestions[0].peak < given.result.process());
   CHECK(suggestions[0].settings.size() <= most_rounds);
   check_that_settings_give_their_figures(document, suggestions);
 }

@@ -151,6 +151,33 @@ TEST_CASE("Rows that arrive for several experts are put in their order") {
   }
 }
 
+// Bytes and launches of an op of a layer's experts in a phase.
+std::pair<std::int64_t, int> moved(const Plan& plan, const std::string& op, Phase phase) {
+  std::pair<std::int64_t, int> work{0, 0};
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::kernel || task.phase != phase || task.layer != 1) continue;
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+    const std::string& name = plan.names[static_cast<std::size_t>(task.name)];
+    if (kernel.op != op || name.find("experts") == std::string::npos) continue;
+    work.first += kernel.bytes.count();
+    work.second += kernel.launches;
+  }
+  return work;
+}
+
+// 2048 rows of 14336 numbers. megatron/core/fusions/fused_bias_swiglu.py: forward both halves are
+// read and one written; backward the gradient and both are read and both written, then read again
+// for the gradient of the rows' weights, of which there is one a row.
+TEST_CASE("Transformer Engine weights experts' rows in the kernel of their gate") {
+  const Plan plan = compile_with({{"parallel", 8}, {"tensor_parallel", 1}}).plan;
+  const std::int64_t rows = 1024 * 2;
+  const std::int64_t numbers = rows * 14336;
+  CHECK(moved(plan, "multiply", Phase::forward) == std::pair{6 * numbers + 2 * rows, 1});
+  CHECK(moved(plan, "multiply_backward", Phase::backward) == std::pair{10 * numbers, 1});
+  CHECK(moved(plan, "multiply", Phase::backward) == std::pair{6 * numbers + 2 * rows, 1});
+  CHECK(moved(plan, "concatenate", Phase::backward).second == 0);
+}
+
 // Hosts have to know how many rows there are before they go on, unless each has its place.
 TEST_CASE("Rows that are counted are awaited, in the forward pass alone") {
   const auto awaited = [](const Json& experts) {

@@ -60,24 +60,6 @@ TEST_CASE("SwiGLU is two kernels in eager PyTorch and one compiled") {
   }
 }
 
-// Mixtral: 2 rows of a token, of ffn numbers. megatron/core/fusions/fused_bias_swiglu.py: forward
-// both halves are read and one written; backward the gradient and both are read and both written,
-// then read again for the gradient of the rows' weights, of which there is one a row.
-TEST_CASE("Transformer Engine weights experts' rows in the kernel of their gate") {
-  Step step;
-  step.batch = 1;
-  step.sequence = tokens;
-  const Plan plan =
-      test::compile_step("mixtral-8x7b", Mesh({{"dp", 1}}), R"({"name": "megatron"})", step).plan;
-  const std::int64_t numbers = 2 * tokens * ffn;
-  const std::int64_t weights = 2 * tokens * 2;
-  CHECK(work_of(plan, "multiply", Phase::forward).bytes == 6 * numbers + weights);
-  CHECK(work_of(plan, "multiply_backward", Phase::backward).bytes == 10 * numbers);
-  CHECK(work_of(plan, "multiply", Phase::backward).bytes == 6 * numbers + weights);
-  CHECK(work_of(plan, "multiply", Phase::backward).launches == 1);
-  CHECK(work_of(plan, "concatenate", Phase::backward).bytes == 0);
-}
-
 // Two norms in a layer; one kernel reads and writes hidden numbers a token and reads the weight,
 // eager PyTorch moves nine times as much.
 TEST_CASE("RMSNorm is eight kernels in eager PyTorch") {
