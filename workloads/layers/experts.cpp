@@ -162,7 +162,7 @@ Value route(Eager& e, const Experts& m, const Value& x) {
     input = e.scaled(e.multiply(input, e.parameter(m.router.scale, {x.last()})));
   }
   const Value numbers = e.constant(DType::i64, {x.shape[0], m.per_token});
-  const Value top = weights_of(e, m, input, numbers);
+  Value top = weights_of(e, m, input, numbers);
   if (m.router.expert_scale.empty()) return top;
   const Value scales = e.parameter(m.router.expert_scale, {m.experts});
   return e.multiply(top, e.index(scales, numbers, numbers.shape));

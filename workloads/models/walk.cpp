@@ -50,7 +50,7 @@ Value run_altup_layer(Eager& e, const LayerKind& kind, const Value& streams, Con
     x = e.add(x, run_branch(e, branch, input, x, context));
     if (laurel.exists()) x = e.scaled(e.add(x, laurel));
   }
-  const Value corrected = correct(e, *kind.altup, predictions, x);
+  Value corrected = correct(e, *kind.altup, predictions, x);
   const Value first = first_scaled(e, *kind.altup, corrected);
   run_branch(e, kind.branches.back(), first, first, context);
   return corrected;  // to which the others' part is added in place

@@ -81,6 +81,13 @@ class BlueprintGraph {
   [[nodiscard]] bool gives_classes() const;
   void add_step(const LinearStep& l);
 
+  struct Projections {
+    TensorId q = no_tensor;
+    TensorId k = no_tensor;
+    TensorId v = no_tensor;
+  };
+  Projections project(const Attend& a, const std::string& at, LabelId heads, LabelId dim,
+                      LabelId value_dim);
   TensorId decomposed_bias(const std::string& at, const Attend& a, TensorId q, LabelId dim);
   void add_step(const Attend& a);
   TensorId made_table(const std::string& name, const DistanceBias& b, LabelId distances,

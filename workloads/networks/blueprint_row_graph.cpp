@@ -194,6 +194,32 @@ TensorId BlueprintGraph::decomposed_bias(const std::string& at, const Attend& a,
   return seen(at + ".distance_bias", sum, pairs);
 }
 
+BlueprintGraph::Projections BlueprintGraph::project(const Attend& a, const std::string& at,
+                                                    LabelId heads, LabelId dim, LabelId value_dim) {
+  const GraphBuilder::Within part(c_.g, OpPart::input_projection);
+  if (!a.qkv.empty()) {
+    const LabelId three = c_.label("qkv", 3);
+    Dims all = dims(0);
+    all.back() = {three};
+    all.insert(all.end(), {{heads}, {dim}});
+    const TensorId fused =
+        c_.linear({GraphContext::inside(at, a.qkv), {three, heads, dim}, dims(0).back(), a.q_bias},
+                  read(0).id, std::move(all));
+    const auto parts = c_.g.split({at + ".query", at + ".key", at + ".value"}, fused, three);
+    return {parts[0], parts[1], parts[2]};
+  }
+  const auto one = [&](const std::string& module, std::size_t n, LabelId each, bool bias) {
+    Dims by_heads = dims(n);
+    by_heads.back() = {heads};
+    by_heads.push_back({each});
+    return c_.linear({GraphContext::inside(at, module), {heads, each}, dims(n).back(), bias},
+                     read(n).id, std::move(by_heads));
+  };
+  const TensorId q = one(a.q, 0, dim, a.q_bias);
+  const TensorId k = one(a.k, 1, dim, a.k_bias);
+  return {q, k, one(a.v, 2, value_dim, a.v_bias)};
+}
+
 void BlueprintGraph::add_step(const Attend& a) {
   const GraphBuilder::Within of(c_.g, OpModule::attention);
   if (a.plain) c_.note("attention is one kernel; transformers' class multiplies its scores out");
@@ -204,39 +230,7 @@ void BlueprintGraph::add_step(const Attend& a) {
   const LabelId heads = c_.label("heads", a.heads, LabelRole::heads);
   const LabelId dim = c_.label("head_dim", head_dim);
   const LabelId value_dim = values == head_dim ? dim : c_.label("value_dim", values);
-  TensorId q = no_tensor;
-  TensorId k = no_tensor;
-  TensorId v = no_tensor;
-  const auto by_heads = [&](std::size_t n, LabelId each) {
-    Dims shape = dims(n);
-    shape.back() = {heads};
-    shape.push_back({each});
-    return shape;
-  };
-  {
-    const GraphBuilder::Within part(c_.g, OpPart::input_projection);
-    const auto project = [&](const std::string& module, std::size_t n, LabelId each, bool bias) {
-      return c_.linear({GraphContext::inside(at, module), {heads, each}, dims(n).back(), bias},
-                       read(n).id, by_heads(n, each));
-    };
-    if (!a.qkv.empty()) {
-      const LabelId three = c_.label("qkv", 3);
-      Dims all = dims(0);
-      all.back() = {three};
-      all.insert(all.end(), {{heads}, {dim}});
-      const TensorId fused = c_.linear(
-          {GraphContext::inside(at, a.qkv), {three, heads, dim}, dims(0).back(), a.q_bias},
-          read(0).id, std::move(all));
-      const auto parts = c_.g.split({at + ".query", at + ".key", at + ".value"}, fused, three);
-      q = parts[0];
-      k = parts[1];
-      v = parts[2];
-    } else {
-      q = project(a.q, 0, dim, a.q_bias);
-      k = project(a.k, 1, dim, a.k_bias);
-      v = project(a.v, 2, value_dim, a.v_bias);
-    }
-  }
+  auto [q, k, v] = project(a, at, heads, dim, value_dim);
   if (!a.cosine.empty()) {
     const LabelId one = c_.label("one", 1);
     q = c_.g.norm(Function::rms_norm, at + ".unit_queries", q, {}, {dim});

@@ -41,15 +41,9 @@ DistanceBias beit_bias(const VisionSizes& n, std::int64_t side, const std::strin
           .shared = "distances"};
 }
 
-// The states that the last layer leaves, normed unless their mean is read.
-BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
-  BeitRows rows;
-  rows.n = read_vision(c, "gelu");
-  const VisionSizes& n = rows.n;
-  const std::int64_t image = c.size("image_size", 224);
-  const std::int64_t patch = c.size("patch_size", 16);
-  const std::int64_t side = c.divided("image_size", image, "patch_size", patch);
-  const std::string& model = names.model;
+// Patches behind the class token.
+Ref beit_embedded(const Config& c, Draft& d, const std::string& model, const VisionSizes& n,
+                  std::int64_t patch) {
   Ref x =
       d.rows(d.convolve(patches(model + "embeddings.patch_embeddings.projection", n.hidden, patch),
                         d.image(c.size("num_channels", 3))));
@@ -60,7 +54,19 @@ BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
   if (c.flag("use_absolute_position_embeddings", false)) {
     x = d.table(model + "embeddings.position_embeddings", x);
   }
-  x = d.drop(n.dropout, x);
+  return d.drop(n.dropout, x);
+}
+
+// The states that the last layer leaves, normed unless their mean is read.
+BeitRows beit_rows(const Config& c, Draft& d, const BeitNames& names) {
+  BeitRows rows;
+  rows.n = read_vision(c, "gelu");
+  const VisionSizes& n = rows.n;
+  const std::int64_t image = c.size("image_size", 224);
+  const std::int64_t patch = c.size("patch_size", 16);
+  const std::int64_t side = c.divided("image_size", image, "patch_size", patch);
+  const std::string& model = names.model;
+  Ref x = beit_embedded(c, d, model, n, patch);
   std::optional<Ref> bias;
   if (c.flag("use_shared_relative_position_bias", false)) {
     const bool old = names.layers != "layers";

@@ -1,5 +1,7 @@
 // Pyramids of stages whose places get fewer and wider: PVT (arXiv:2102.12122), whose keys are
 // places put together, and PoolFormer (arXiv:2111.11418), whose places see the mean around them.
+#include <fmt/format.h>
+
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/networks/rows.hpp"
@@ -111,14 +113,14 @@ Ref pvt_rows(const Config& c, Draft& d, const std::string& prefix) {
     const bool last = s + 1 == n.stages.size();
     const std::string number = std::to_string(s);
     if (s > 0) d.outside("patch_embeddings." + number);
-    const std::string at = prefix + "encoder.patch_embeddings." + number + ".";
+    const std::string at = fmt::format("{}encoder.patch_embeddings.{}.", prefix, number);
     Convolve cut = patches(at + "projection", n.stages[s].width, n.stride[s]);
     cut.stride = {n.patch[s], n.patch[s]};
     x = d.norm(row_norm(at + "layer_norm"), d.rows(d.convolve(cut, x)));
     if (last) x = d.before(at + "cls_token", x);
     x = d.drop(n.dropout, d.table(at + "position_embeddings", x));
     for (std::int64_t i = 0; i < n.stages[s].depth; ++i) {
-      d.layer(prefix + "encoder.block." + number, i, "block");
+      d.layer(fmt::format("{}encoder.block.{}", prefix, number), i, "block");
       x = pvt_block(d, n, n.stages[s], rising_rate(n.drop_path, block++, n.blocks), x);
     }
     if (!last) x = d.copied_picture(x);
@@ -181,12 +183,12 @@ Ref poolformer_picture(const Config& c, Draft& d, const std::string& prefix) {
     stage.ffn = static_cast<std::int64_t>(static_cast<double>(stage.width) * ratio);
     const std::string number = std::to_string(s);
     if (s > 0) d.outside("patch_embeddings." + number);
-    Convolve cut = square(prefix + "encoder.patch_embeddings." + number + ".projection",
+    Convolve cut = square(fmt::format("{}encoder.patch_embeddings.{}.projection", prefix, number),
                           stage.width, n.patch[s], n.stride[s]);
     cut.padding = {paddings[s], paddings[s]};
     x = d.convolve(cut, x);
     for (std::int64_t i = 0; i < stage.depth; ++i) {
-      d.layer(prefix + "encoder.block." + number, i, "block");
+      d.layer(fmt::format("{}encoder.block.{}", prefix, number), i, "block");
       x = pool_block(d, n, stage, pool, scaled, rising_rate(n.drop_path, block++, n.blocks), x);
     }
   }
