@@ -2,6 +2,8 @@
 // places put together by a convolution; MLPs with a 3 x 3 convolution of each channel between their
 // products. Its decoder projects each stage's places, makes them as large as the first's and puts
 // them together.
+#include <fmt/format.h>
+
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/networks/rows.hpp"
@@ -91,9 +93,10 @@ std::vector<Ref> segformer_stages(const Config& c, Draft& d, const SegformerSize
     }
     x = d.copied_picture(d.norm(row_norm("layer_norm"), x));
     left.push_back(x);
-    d.note("stage " + std::to_string(s) + ": " + std::to_string(stage.depth) + " blocks of " +
-           std::to_string(stage.heads) + " heads, width " + std::to_string(stage.width) +
-           ", keys of every " + std::to_string(stage.reduction) + "th place a side");
+    const std::string keys =
+        stage.reduction == 1 ? "" : fmt::format(", one key for {0} x {0} places", stage.reduction);
+    d.note(fmt::format("stage {}: {} blocks of {} heads, width {}{}", s, stage.depth, stage.heads,
+                       stage.width, keys));
   }
   d.outside("head");
   return left;
