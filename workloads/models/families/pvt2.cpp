@@ -2,8 +2,7 @@
 // with linear attention, of 7 x 7 means; MLPs with a 3 x 3 convolution of each channel.
 #include "base/json.hpp"
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -23,18 +22,13 @@ struct Pvt2Sizes {
 Pvt2Sizes read_pvt2(const Config& c) {
   Pvt2Sizes n;
   const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
-  const auto list = [&](const char* key, std::vector<std::int64_t> otherwise) {
-    std::vector<std::int64_t> values = c.sizes(key, std::move(otherwise));
-    if (values.size() < count) c.fail(key, "has not one entry for each of num_encoder_blocks");
-    return values;
-  };
-  const auto widths = list("hidden_sizes", {32, 64, 160, 256});
-  const auto depths = list("depths", {2, 2, 2, 2});
-  const auto heads = list("num_attention_heads", {1, 2, 5, 8});
-  const auto reductions = list("sr_ratios", {8, 4, 2, 1});
-  const auto ratios = list("mlp_ratios", {8, 8, 4, 4});
-  const auto patch = list("patch_sizes", {7, 3, 3, 3});
-  const auto strides = list("strides", {4, 2, 2, 2});
+  const auto widths = by_stage(c, "hidden_sizes", {32, 64, 160, 256});
+  const auto depths = by_stage(c, "depths", {2, 2, 2, 2});
+  const auto heads = by_stage(c, "num_attention_heads", {1, 2, 5, 8});
+  const auto reductions = by_stage(c, "sr_ratios", {8, 4, 2, 1});
+  const auto ratios = by_stage(c, "mlp_ratios", {8, 8, 4, 4});
+  const auto patch = by_stage(c, "patch_sizes", {7, 3, 3, 3});
+  const auto strides = by_stage(c, "strides", {4, 2, 2, 2});
   for (std::size_t s = 0; s < count; ++s) {
     static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
     n.stages.push_back({widths[s], depths[s], heads[s], reductions[s], widths[s] * ratios[s],

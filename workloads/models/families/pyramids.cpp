@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -25,14 +24,9 @@ struct PyramidSizes {
 PyramidSizes read_pyramid(const Config& c, std::vector<std::int64_t> patch) {
   PyramidSizes n;
   const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
-  const auto list = [&](const char* key, std::vector<std::int64_t> otherwise) {
-    std::vector<std::int64_t> values = c.sizes(key, std::move(otherwise));
-    if (values.size() < count) c.fail(key, "has not one entry for each of num_encoder_blocks");
-    return values;
-  };
-  const auto widths = list("hidden_sizes", {64, 128, 320, 512});
-  n.patch = list("patch_sizes", std::move(patch));
-  n.stride = list("strides", {4, 2, 2, 2});
+  const auto widths = by_stage(c, "hidden_sizes", {64, 128, 320, 512});
+  n.patch = by_stage(c, "patch_sizes", std::move(patch));
+  n.stride = by_stage(c, "strides", {4, 2, 2, 2});
   n.activation = c.activation("hidden_act", "gelu");
   n.drop_path = c.rate("drop_path_rate", 0);
   for (std::size_t s = 0; s < count; ++s) n.stages.push_back({.width = widths[s]});

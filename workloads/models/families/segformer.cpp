@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -29,18 +28,13 @@ SegformerSizes read_segformer(const Config& c) {
   n.attention_dropout = c.rate("attention_probs_dropout_prob", 0);
   n.drop_path = c.rate("drop_path_rate", 0.1);
   const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
-  const auto list = [&](const char* key, std::vector<std::int64_t> otherwise) {
-    std::vector<std::int64_t> values = c.sizes(key, std::move(otherwise));
-    if (values.size() < count) c.fail(key, "has not one entry for each of num_encoder_blocks");
-    return values;
-  };
-  const auto widths = list("hidden_sizes", {32, 64, 160, 256});
-  const auto depths = list("depths", {2, 2, 2, 2});
-  const auto heads = list("num_attention_heads", {1, 2, 5, 8});
-  const auto patch = list("patch_sizes", {7, 3, 3, 3});
-  const auto strides = list("strides", {4, 2, 2, 2});
-  const auto reductions = list("sr_ratios", {8, 4, 2, 1});
-  const auto ratios = list("mlp_ratios", {4, 4, 4, 4});
+  const auto widths = by_stage(c, "hidden_sizes", {32, 64, 160, 256});
+  const auto depths = by_stage(c, "depths", {2, 2, 2, 2});
+  const auto heads = by_stage(c, "num_attention_heads", {1, 2, 5, 8});
+  const auto patch = by_stage(c, "patch_sizes", {7, 3, 3, 3});
+  const auto strides = by_stage(c, "strides", {4, 2, 2, 2});
+  const auto reductions = by_stage(c, "sr_ratios", {8, 4, 2, 1});
+  const auto ratios = by_stage(c, "mlp_ratios", {4, 4, 4, 4});
   for (std::size_t s = 0; s < count; ++s) {
     static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
     n.stages.push_back({widths[s], depths[s], heads[s], patch[s], strides[s], reductions[s],

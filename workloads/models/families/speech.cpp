@@ -3,8 +3,7 @@
 // make rows of them, positions are a convolution of groups over rows, or several. AST
 // (arXiv:2104.01778) is a ViT of a spectrogram's overlapping patches.
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -239,24 +238,7 @@ Ref spectrogram_rows(const Config& c, Draft& d, const std::string& prefix) {
   x = d.before(prefix + "embeddings.distillation_token", x);
   x = d.before(prefix + "embeddings.cls_token", x);
   x = d.drop(n.dropout, d.table(prefix + "embeddings.position_embeddings", x));
-  const RowLayer layer{.attention = {.name = "attention",
-                                     .heads = n.heads,
-                                     .q_bias = n.qkv_bias,
-                                     .k_bias = n.qkv_bias,
-                                     .v_bias = n.qkv_bias,
-                                     .dropout = n.attention_dropout,
-                                     .fp32_softmax = true},
-                       .up = "mlp.fc1",
-                       .down = "mlp.fc2",
-                       .hidden = n.hidden,
-                       .width = n.width,
-                       .activation = n.activation,
-                       .dropout = n.dropout};
-  for (std::int64_t i = 0; i < n.layers; ++i) {
-    d.layer(prefix + "layers", i, "encoder");
-    x = row_layer(d, layer, x);
-  }
-  d.outside("head");
+  x = vit_layers(d, n, prefix, x);
   return d.norm(row_norm(prefix + "layernorm"), x);
 }
 

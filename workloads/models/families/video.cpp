@@ -1,8 +1,7 @@
 // Encoders of videos, whose patches are a few frames deep: ViViT (arXiv:2103.15691) and the encoder
 // of VideoMAE (arXiv:2203.12602).
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -43,24 +42,7 @@ Ref vivit_rows(const Config& c, Draft& d, const std::string& prefix) {
   Ref x = tube_rows(c, d, at + "patch_embeddings.projection", t, n.hidden);
   x = d.before(at + "cls_token", x);
   x = d.drop(n.dropout, d.table(at + "position_embeddings", x));
-  const RowLayer layer{.attention = {.name = "attention",
-                                     .heads = n.heads,
-                                     .q_bias = n.qkv_bias,
-                                     .k_bias = n.qkv_bias,
-                                     .v_bias = n.qkv_bias,
-                                     .dropout = n.attention_dropout,
-                                     .fp32_softmax = true},
-                       .up = "mlp.fc1",
-                       .down = "mlp.fc2",
-                       .hidden = n.hidden,
-                       .width = n.width,
-                       .activation = n.activation,
-                       .dropout = n.dropout};
-  for (std::int64_t i = 0; i < n.layers; ++i) {
-    d.layer(prefix + "layers", i, "encoder");
-    x = row_layer(d, layer, x);
-  }
-  d.outside("head");
+  x = vit_layers(d, n, prefix, x);
   c.pass_over({"pooler_output_size", "pooler_act"});
   return d.norm(row_norm(prefix + "layernorm"), x);
 }
