@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -277,9 +276,7 @@ ModelSpec mobilenet_model(const Config& c) {
 
 ModelSpec mobilenet_classifier(const Config& c) {
   Draft d;
-  const Ref pooled = d.mean(mobilenet_picture(c, d, "mobilenet_v1."));
-  d.classes(d.linear({.name = "classifier", .out = labels_of(c)},
-                     d.drop_in_place(c.rate("classifier_dropout_prob", 0.999), pooled)));
+  classify(c, d, 0.999, d.mean(mobilenet_picture(c, d, "mobilenet_v1.")));
   return mobilenet_spec(c, d);
 }
 
@@ -336,9 +333,7 @@ ModelSpec mobilenet2_model(const Config& c) {
 
 ModelSpec mobilenet2_classifier(const Config& c) {
   Draft d;
-  const Ref pooled = d.mean(mobilenet2_picture(c, d, "mobilenet_v2."));
-  d.classes(d.linear({.name = "classifier", .out = labels_of(c)},
-                     d.drop_in_place(c.rate("classifier_dropout_prob", 0.8), pooled)));
+  classify(c, d, 0.8, d.mean(mobilenet2_picture(c, d, "mobilenet_v2.")));
   return mobilenet_spec(c, d);
 }
 

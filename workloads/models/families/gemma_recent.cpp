@@ -83,14 +83,7 @@ class Gemma4 {
     a.rotary.table = full ? "rotary" : "rotary of windows";
     a.window = full ? 0 : c_.count("sliding_window", 512);
     a.bidirectional = both_ways_;
-    a.q_norm = power_norm("q_norm");
-    if (sharing_.reads(i)) {
-      a.reads = type;
-    } else {
-      a.k_norm = power_norm("k_norm");
-      a.v_norm = plain_power_norm("v_norm");
-      if (sharing_.hands_on(i)) a.hands_on = type;
-    }
+    sharing_.set(i, a);
     return a;
   }
 

@@ -301,12 +301,8 @@ ModelSpec qwen2_5_vl(const Config& c) {
 
 }  // namespace
 
-ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Config&)>& read,
-                        std::size_t usual_deep) {
-  const Config text = nested(c, "text_config");
-  const Config images = images_of(c);
-  ModelSpec spec =
-      inside(read(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+void add_qwen3_images(ModelSpec& spec, const Config& images, const QwenMergers& names,
+                      std::size_t usual_deep) {
   const std::int64_t hidden = images.size("hidden_size", 1152);
   const std::int64_t out = images.size("out_hidden_size", 3584);
   const std::string at = "model.visual.";
@@ -315,16 +311,16 @@ ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Con
   spec.apart.push_back(
       {at + "pos_embed.weight", {images.size("num_position_embeddings", 2304), hidden}, true});
   const auto merger = [&](const std::string& name, std::int64_t norm) {
-    add_norm(spec, name + ".norm", norm, true);
-    add_linear(spec, name + ".linear_fc1", merged, merged, true);
-    add_linear(spec, name + ".linear_fc2", out, merged, true);
+    add_norm(spec, fmt::format("{}.{}", name, names.norm), norm, true);
+    add_linear(spec, fmt::format("{}.{}", name, names.first), merged, merged, true);
+    add_linear(spec, fmt::format("{}.{}", name, names.second), out, merged, true);
   };
   merger(at + "merger", hidden);
   const std::size_t deep = images.given("deepstack_visual_indexes")
                                ? images.integers("deepstack_visual_indexes").size()
                                : usual_deep;
   for (std::size_t i = 0; i < deep; ++i) {
-    merger(fmt::format("{}deepstack_merger_list.{}", at, i), merged);
+    merger(fmt::format("{}{}.{}", at, names.deep, i), merged);
   }
   add_silent(spec, tower(at + "blocks", hidden, images.size("depth", 27),
                          images.size("num_heads", 16), images.size("intermediate_size", 4304),
@@ -335,6 +331,20 @@ ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Con
                           .up = "linear_fc1",
                           .down = "linear_fc2",
                           .qkv = "qkv"}));
+}
+
+ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Config&)>& read,
+                        std::size_t usual_deep) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec =
+      inside(read(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  add_qwen3_images(spec, images,
+                   {.norm = "norm",
+                    .first = "linear_fc1",
+                    .second = "linear_fc2",
+                    .deep = "deepstack_merger_list"},
+                   usual_deep);
   return spec;
 }
 

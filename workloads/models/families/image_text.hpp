@@ -64,6 +64,15 @@ std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 
+// What Qwen3's models that see call the parts of what merges patches, and the list of those that
+// merge layers on the way.
+struct QwenMergers {
+  std::string_view norm, first, second, deep;
+};
+// Their tower, and what stands between it and the text.
+void add_qwen3_images(ModelSpec& spec, const Config& images, const QwenMergers& names,
+                      std::size_t usual_deep);
+
 // Qwen3-VL's around a text model; so many of its tower's layers are read on their own where the
 // file lists none.
 [[nodiscard]] ModelSpec qwen3_vl_like(const Config& c,

@@ -25,6 +25,18 @@ bool KeySharing::hands_on(std::int64_t layer) const {
          std::find(readers, types.end(), *own) != types.end();
 }
 
+void KeySharing::set(std::int64_t layer, Attention& attention) const {
+  const std::string& type = types[static_cast<std::size_t>(layer)];
+  attention.q_norm = power_norm("q_norm");
+  if (reads(layer)) {
+    attention.reads = type;
+    return;
+  }
+  attention.k_norm = power_norm("k_norm");
+  attention.v_norm = plain_power_norm("v_norm");
+  if (hands_on(layer)) attention.hands_on = type;
+}
+
 KeySharing read_key_sharing(const Config& c, const Sizes& n, std::vector<std::string> types,
                             std::int64_t usual) {
   KeySharing sharing{n.layers, std::move(types)};

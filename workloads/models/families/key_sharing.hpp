@@ -20,6 +20,8 @@ struct KeySharing {
 
   [[nodiscard]] bool reads(std::int64_t layer) const { return layer >= first_reader; }
   [[nodiscard]] bool hands_on(std::int64_t layer) const;
+  // Whose keys and values a layer has, and norms of queries and of those that it makes itself.
+  void set(std::int64_t layer, Attention& attention) const;
 };
 
 // num_kv_shared_layers, `usual` where the file does not say it.

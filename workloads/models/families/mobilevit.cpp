@@ -3,8 +3,7 @@
 #include <array>
 
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
-#include "workloads/networks/rows.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -140,9 +139,7 @@ ModelSpec mobilevit_model(const Config& c) {
 
 ModelSpec mobilevit_classifier(const Config& c) {
   Draft d;
-  const Ref pooled = d.mean(mobilevit_picture(c, d, "mobilevit."));
-  d.classes(d.linear({.name = "classifier", .out = labels_of(c)},
-                     d.drop_in_place(c.rate("classifier_dropout_prob", 0.1), pooled)));
+  classify(c, d, 0.1, d.mean(mobilevit_picture(c, d, "mobilevit.")));
   return mobilevit_spec(c, d);
 }
 

@@ -140,33 +140,10 @@ ModelSpec qwen3_omni(const Config& c) {
   ModelSpec spec = inside(qwen3_omni_text(text), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
   add_qwen3_ear(spec, audio);
-  const std::int64_t hidden = images.size("hidden_size", 1152);
-  const std::int64_t out = images.size("out_hidden_size", 3584);
-  const std::string at = "model.visual.";
-  const std::int64_t merged = add_qwen_patches(spec, images, at, hidden, 16);
-  add(spec, at + "patch_embed.proj.bias", {hidden});
-  spec.apart.push_back(
-      {at + "pos_embed.weight", {images.size("num_position_embeddings", 2304), hidden}, true});
-  const auto merger = [&](const std::string& name, std::int64_t norm) {
-    add_norm(spec, name + ".ln_q", norm, true);
-    add_linear(spec, name + ".mlp.0", merged, merged, true);
-    add_linear(spec, name + ".mlp.2", out, merged, true);
-  };
-  merger(at + "merger", hidden);
   constexpr std::size_t usual_deep = 3;
-  const std::size_t deep = images.given("deepstack_visual_indexes")
-                               ? images.integers("deepstack_visual_indexes").size()
-                               : usual_deep;
-  for (std::size_t i = 0; i < deep; ++i) merger(fmt::format("{}merger_list.{}", at, i), merged);
-  add_silent(spec, tower(at + "blocks", hidden, images.size("depth", 27),
-                         images.size("num_heads", 16), images.size("intermediate_size", 4304),
-                         {.norm1 = "norm1",
-                          .norm2 = "norm2",
-                          .attention = "attn",
-                          .out = "proj",
-                          .up = "linear_fc1",
-                          .down = "linear_fc2",
-                          .qkv = "qkv"}));
+  add_qwen3_images(spec, images,
+                   {.norm = "ln_q", .first = "mlp.0", .second = "mlp.2", .deep = "merger_list"},
+                   usual_deep);
   return spec;
 }
 

@@ -7,45 +7,17 @@
 namespace shardsim::models {
 namespace {
 
-struct Pvt2Stage {
-  std::int64_t width = 0, depth = 0, heads = 1, reduction = 1, ffn = 0, patch = 0, stride = 0;
-};
-
-struct Pvt2Sizes {
-  std::vector<Pvt2Stage> stages;
-  std::int64_t blocks = 0;
-  std::string activation;
-  double dropout = 0, attention_dropout = 0, drop_path = 0;
+struct Pvt2Sizes : OverlappingStages {
   bool qkv_bias = true, linear = false;
 };
 
 Pvt2Sizes read_pvt2(const Config& c) {
-  Pvt2Sizes n;
-  const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
-  const auto widths = by_stage(c, "hidden_sizes", {32, 64, 160, 256});
-  const auto depths = by_stage(c, "depths", {2, 2, 2, 2});
-  const auto heads = by_stage(c, "num_attention_heads", {1, 2, 5, 8});
-  const auto reductions = by_stage(c, "sr_ratios", {8, 4, 2, 1});
-  const auto ratios = by_stage(c, "mlp_ratios", {8, 8, 4, 4});
-  const auto patch = by_stage(c, "patch_sizes", {7, 3, 3, 3});
-  const auto strides = by_stage(c, "strides", {4, 2, 2, 2});
-  for (std::size_t s = 0; s < count; ++s) {
-    static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
-    n.stages.push_back({widths[s], depths[s], heads[s], reductions[s], widths[s] * ratios[s],
-                        patch[s], strides[s]});
-    n.blocks += depths[s];
-  }
-  n.activation = c.activation("hidden_act", "gelu");
-  n.dropout = c.rate("hidden_dropout_prob", 0);
-  n.attention_dropout = c.rate("attention_probs_dropout_prob", 0);
-  n.drop_path = c.rate("drop_path_rate", 0);
-  n.qkv_bias = c.flag("qkv_bias", true);
-  n.linear = c.flag("linear_attention", false);
-  return n;
+  return {read_overlapping_stages(c, {8, 8, 4, 4}, 0), c.flag("qkv_bias", true),
+          c.flag("linear_attention", false)};
 }
 
 // Of what keys and values are made.
-Ref pvt2_reduced(Draft& d, const Pvt2Sizes& n, const Pvt2Stage& stage, Ref x) {
+Ref pvt2_reduced(Draft& d, const Pvt2Sizes& n, const OverlappingStage& stage, Ref x) {
   if (!n.linear && stage.reduction == 1) return x;
   const Draft::In of(d, "attention");
   constexpr std::int64_t pooled = 7;
@@ -57,7 +29,7 @@ Ref pvt2_reduced(Draft& d, const Pvt2Sizes& n, const Pvt2Stage& stage, Ref x) {
   return n.linear ? d.activate("gelu", rows) : rows;
 }
 
-Ref pvt2_block(Draft& d, const Pvt2Sizes& n, const Pvt2Stage& stage, double rate, Ref x) {
+Ref pvt2_block(Draft& d, const Pvt2Sizes& n, const OverlappingStage& stage, double rate, Ref x) {
   const Ref read = d.norm(row_norm("layer_norm_1"), x);
   const Ref reduced = pvt2_reduced(d, n, stage, read);
   const Ref seen = d.attend({.name = "attention",
@@ -89,7 +61,7 @@ Ref pvt2_picture(const Config& c, Draft& d, const std::string& prefix) {
   Ref x = d.image(c.size("num_channels", 3));
   std::int64_t block = 0;
   for (std::size_t s = 0; s < n.stages.size(); ++s) {
-    const Pvt2Stage& stage = n.stages[s];
+    const OverlappingStage& stage = n.stages[s];
     d.layer(prefix + "encoder.layers", static_cast<std::int64_t>(s), "stage");
     x = d.convolve(square("patch_embedding.proj", stage.width, stage.patch, stage.stride), x);
     x = d.norm(row_norm("patch_embedding.layer_norm"), d.rows(x));

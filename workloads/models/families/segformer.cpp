@@ -10,41 +10,7 @@
 namespace shardsim::models {
 namespace {
 
-struct SegformerStageSizes {
-  std::int64_t width = 0, depth = 0, heads = 0, patch = 0, stride = 0, reduction = 0, ffn = 0;
-};
-
-struct SegformerSizes {
-  std::vector<SegformerStageSizes> stages;
-  std::int64_t blocks = 0;
-  std::string activation;
-  double dropout = 0, attention_dropout = 0, drop_path = 0;
-};
-
-SegformerSizes read_segformer(const Config& c) {
-  SegformerSizes n;
-  n.activation = c.activation("hidden_act", "gelu");
-  n.dropout = c.rate("hidden_dropout_prob", 0);
-  n.attention_dropout = c.rate("attention_probs_dropout_prob", 0);
-  n.drop_path = c.rate("drop_path_rate", 0.1);
-  const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
-  const auto widths = by_stage(c, "hidden_sizes", {32, 64, 160, 256});
-  const auto depths = by_stage(c, "depths", {2, 2, 2, 2});
-  const auto heads = by_stage(c, "num_attention_heads", {1, 2, 5, 8});
-  const auto patch = by_stage(c, "patch_sizes", {7, 3, 3, 3});
-  const auto strides = by_stage(c, "strides", {4, 2, 2, 2});
-  const auto reductions = by_stage(c, "sr_ratios", {8, 4, 2, 1});
-  const auto ratios = by_stage(c, "mlp_ratios", {4, 4, 4, 4});
-  for (std::size_t s = 0; s < count; ++s) {
-    static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
-    n.stages.push_back({widths[s], depths[s], heads[s], patch[s], strides[s], reductions[s],
-                        widths[s] * ratios[s]});
-    n.blocks += depths[s];
-  }
-  return n;
-}
-
-Ref segformer_block(Draft& d, const SegformerSizes& n, const SegformerStageSizes& stage,
+Ref segformer_block(Draft& d, const OverlappingStages& n, const OverlappingStage& stage,
                     double rate, Ref x) {
   Ref read = d.norm(row_norm("layernorm_before"), x);
   Ref reduced = read;
@@ -71,13 +37,13 @@ Ref segformer_block(Draft& d, const SegformerSizes& n, const SegformerStageSizes
 }
 
 // What each stage leaves, a picture.
-std::vector<Ref> segformer_stages(const Config& c, Draft& d, const SegformerSizes& n,
+std::vector<Ref> segformer_stages(const Config& c, Draft& d, const OverlappingStages& n,
                                   const std::string& prefix) {
   std::vector<Ref> left;
   Ref x = d.image(c.size("num_channels", 3));
   std::int64_t block = 0;
   for (std::size_t s = 0; s < n.stages.size(); ++s) {
-    const SegformerStageSizes& stage = n.stages[s];
+    const OverlappingStage& stage = n.stages[s];
     d.layer(prefix + "stages", static_cast<std::int64_t>(s), "stage");
     x = d.convolve(square("patch_embeddings.proj", stage.width, stage.patch, stage.stride), x);
     x = d.norm(row_norm("patch_embeddings.layer_norm"), d.rows(x));
@@ -109,20 +75,22 @@ ModelSpec segformer_spec(const Config& c, Draft& d, std::int64_t side) {
 
 ModelSpec segformer_model(const Config& c) {
   Draft d;
-  d.sum_loss(segformer_stages(c, d, read_segformer(c), "").back());
+  d.sum_loss(segformer_stages(c, d, read_overlapping_stages(c, {4, 4, 4, 4}, 0.1), "").back());
   return segformer_spec(c, d, 224);
 }
 
 ModelSpec segformer_classifier(const Config& c) {
   Draft d;
-  const Ref last = segformer_stages(c, d, read_segformer(c), "segformer.").back();
+  const Ref last =
+      segformer_stages(c, d, read_overlapping_stages(c, {4, 4, 4, 4}, 0.1), "segformer.").back();
   d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, d.mean(last)));
   return segformer_spec(c, d, 224);
 }
 
 ModelSpec segformer_segmentation(const Config& c) {
   Draft d;
-  const std::vector<Ref> stages = segformer_stages(c, d, read_segformer(c), "segformer.");
+  const std::vector<Ref> stages =
+      segformer_stages(c, d, read_overlapping_stages(c, {4, 4, 4, 4}, 0.1), "segformer.");
   const std::int64_t width = c.size("decoder_hidden_size", 256);
   const Draft::In of(d, "decode_head");
   std::vector<Ref> all;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "workloads/models/families/families.hpp"
+
 namespace shardsim::models {
 
 std::vector<std::int64_t> by_stage(const Config& c, const std::string& key,
@@ -10,6 +12,36 @@ std::vector<std::int64_t> by_stage(const Config& c, const std::string& key,
   std::vector<std::int64_t> values = c.sizes(key, std::move(otherwise));
   if (values.size() < stages) c.fail(key, "has not one entry for each of num_encoder_blocks");
   return values;
+}
+
+OverlappingStages read_overlapping_stages(const Config& c, std::vector<std::int64_t> ratios,
+                                          double drop_path) {
+  OverlappingStages n;
+  const auto count = static_cast<std::size_t>(c.size("num_encoder_blocks", 4));
+  const auto widths = by_stage(c, "hidden_sizes", {32, 64, 160, 256});
+  const auto depths = by_stage(c, "depths", {2, 2, 2, 2});
+  const auto heads = by_stage(c, "num_attention_heads", {1, 2, 5, 8});
+  const auto reductions = by_stage(c, "sr_ratios", {8, 4, 2, 1});
+  const auto wider = by_stage(c, "mlp_ratios", std::move(ratios));
+  const auto patch = by_stage(c, "patch_sizes", {7, 3, 3, 3});
+  const auto strides = by_stage(c, "strides", {4, 2, 2, 2});
+  for (std::size_t s = 0; s < count; ++s) {
+    static_cast<void>(c.divided("hidden_sizes", widths[s], "num_attention_heads", heads[s]));
+    n.stages.push_back({widths[s], depths[s], heads[s], reductions[s], widths[s] * wider[s],
+                        patch[s], strides[s]});
+    n.blocks += depths[s];
+  }
+  n.activation = c.activation("hidden_act", "gelu");
+  n.dropout = c.rate("hidden_dropout_prob", 0);
+  n.attention_dropout = c.rate("attention_probs_dropout_prob", 0);
+  n.drop_path = c.rate("drop_path_rate", drop_path);
+  return n;
+}
+
+void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled) {
+  const double dropout = c.rate("classifier_dropout_prob", usual_dropout);
+  d.classes(
+      d.linear({.name = "classifier", .out = labels_of(c)}, d.drop_in_place(dropout, pooled)));
 }
 
 Ref vit_layers(Draft& d, const VisionSizes& n, const std::string& prefix, Ref x) {

@@ -14,6 +14,25 @@ namespace shardsim::models {
 [[nodiscard]] std::vector<std::int64_t> by_stage(const Config& c, const std::string& key,
                                                  std::vector<std::int64_t> otherwise);
 
+// Stages of overlapping patches whose keys are places put together, fewer and wider from stage to
+// stage (SegFormer, PVT 2).
+struct OverlappingStage {
+  std::int64_t width = 0, depth = 0, heads = 1, reduction = 1, ffn = 0, patch = 0, stride = 0;
+};
+struct OverlappingStages {
+  std::vector<OverlappingStage> stages;
+  std::int64_t blocks = 0;
+  std::string activation;
+  double dropout = 0, attention_dropout = 0, drop_path = 0;
+};
+// `ratios` of the MLPs' widths and `drop_path` where the file does not say them.
+[[nodiscard]] OverlappingStages read_overlapping_stages(const Config& c,
+                                                        std::vector<std::int64_t> ratios,
+                                                        double drop_path);
+
+// A product over what is left of `pooled`, of which a part is dropped, gives the classes.
+void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled);
+
 // The layers of a ViT under `prefix`, as transformers names them since 5.0: "layers", "mlp.fc1".
 [[nodiscard]] Ref vit_layers(Draft& d, const VisionSizes& n, const std::string& prefix, Ref x);
 
