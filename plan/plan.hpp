@@ -195,14 +195,15 @@ inline constexpr int buffer_categories = 9;
 struct Buffer {
   std::int32_t name = 0;  // index into Plan::names
   std::int32_t layer = -1;
-  BufferCategory category = BufferCategory::temporaries;
-  bool on_host = false;  // in the host's memory, not the device's
   Bytes bytes{0};
   TaskId allocated_by = before_the_step;
   std::uint32_t first_free = 0;  // range of Program::frees: tasks after all of which it dies;
   std::uint32_t free_count = 0;  // empty: lives beyond the step
+  BufferCategory category = BufferCategory::temporaries;
+  bool on_host = false;  // in the host's memory, not the device's
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
+static_assert(sizeof(Buffer) == 32, "there are as many as tasks");
 
 struct Program {
   std::string name;                   // device class

@@ -32,6 +32,42 @@ std::vector<std::string> by_weight(std::vector<Weighed> all) {
   return texts;
 }
 
+// What a program runs: collectives by their index, behind them transfers; in the order of their
+// first executions.
+class Executions {
+ public:
+  explicit Executions(const Plan& plan)
+      : collectives_(plan.collectives.size()), of_(collectives_ + plan.transfers.size()) {}
+
+  struct Of {
+    std::int64_t count = 0;
+    std::int64_t carried = 0;  // of those joined to other programs' the ones that count
+    SimTime time{0};
+  };
+  void add(const Task& task, bool carries, SimTime time) {
+    const bool is_transfer = task.kind == TaskKind::transfer;
+    const auto work = static_cast<std::size_t>(task.work) + (is_transfer ? collectives_ : 0);
+    if (of_[work].count++ == 0) order_.push_back(work);
+    of_[work].carried += carries ? 1 : 0;
+    of_[work].time += time;
+  }
+  template <class VisitCollective, class VisitTransfer>
+  void for_each(VisitCollective collective, VisitTransfer transfer) const {
+    for (const std::size_t work : order_) {
+      if (work < collectives_) {
+        collective(work, of_[work]);
+      } else {
+        transfer(work - collectives_, of_[work]);
+      }
+    }
+  }
+
+ private:
+  std::size_t collectives_;
+  std::vector<Of> of_;
+  std::vector<std::size_t> order_;
+};
+
 // One row per kind, axes and group size; where the work of collectives and transfers is counted.
 struct Rows {
   std::vector<CommunicationRow> rows;
@@ -87,8 +123,9 @@ std::string algorithm_of(const CostBreakdown& cost) {
 // Walks a program's changes in order of time.
 class Sweep {
  public:
-  // `issued`: the task that begins now; the beginning of the step where none does.
-  void advance(SimTime now, SimTime issued, Rows& rows, ProgramResult& result) {
+  // `issued()`: when the task that begins now was; the beginning of the step where none does.
+  template <class Issued>
+  void advance(SimTime now, Issued issued, Rows& rows, ProgramResult& result) {
     const SimTime then = std::exchange(last_, now);
     const SimTime passed = now - then;
     if (passed == SimTime(0)) return;
@@ -97,7 +134,8 @@ class Sweep {
       std::min_element(kernels_.begin(), kernels_.end())->counted += passed;
     } else if (flying_.empty()) {
       result.idle_time += passed;
-      const SimTime by_host = on_host_ > 0 ? passed : std::clamp(issued - then, SimTime(0), passed);
+      const SimTime by_host =
+          on_host_ > 0 ? passed : std::clamp(issued() - then, SimTime(0), passed);
       of(result, TimePart::host) += by_host;
       of(result, TimePart::bubble) += passed - by_host;
     } else {
@@ -199,30 +237,33 @@ class Accountant {
   void sweep() {
     std::vector<Sweep> sweeps(plan_.programs.size());
     for (const Change& change : trace_.changes) {
-      const auto id = static_cast<std::size_t>(change.task);
+      const auto id = static_cast<std::size_t>(change.task());
       const auto p = static_cast<std::size_t>(lowered_.graph.tasks[id].program);
       const Task& task =
           plan_.programs[p].tasks[id - static_cast<std::size_t>(lowered_.first_task[p])];
       Sweep& at = sweeps[p];
-      at.advance(change.starts ? trace_.start[id] : trace_.end[id],
-                 change.starts ? issue_time(id) : SimTime(0), rows_, result_.programs[p]);
+      at.advance(
+          change.starts() ? trace_.start[id] : trace_.end[id],
+          [&] { return change.starts() ? issue_time(id) : SimTime(0); }, rows_,
+          result_.programs[p]);
       if (is_on_host(task)) {
-        change.starts ? at.begin_on_host() : at.end_on_host();
+        change.starts() ? at.begin_on_host() : at.end_on_host();
         continue;
       }
       const bool kernel = task.kind == TaskKind::kernel;
-      if (kernel && change.starts) at.begin_kernel(change.task, task.stream);
-      if (kernel && !change.starts) {
-        at.end_kernel(change.task, trace_.end[id] - trace_.start[id], alone(id),
+      if (kernel && change.starts()) at.begin_kernel(change.task(), task.stream);
+      if (kernel && !change.starts()) {
+        at.end_kernel(change.task(), trace_.end[id] - trace_.start[id], alone(id),
                       part_of_kernel(task), result_.programs[p]);
       }
-      if (!kernel && change.starts) {
-        at.take_off(change.task, row_of(task), part_of_communication(plan_, task));
+      if (!kernel && change.starts()) {
+        at.take_off(change.task(), row_of(task), part_of_communication(plan_, task));
       }
-      if (!kernel && !change.starts) at.land(change.task);
+      if (!kernel && !change.starts()) at.land(change.task());
     }
     for (std::size_t p = 0; p < sweeps.size(); ++p) {
-      sweeps[p].advance(result_.step_time, SimTime(0), rows_, result_.programs[p]);
+      const auto none = [] { return SimTime(0); };
+      sweeps[p].advance(result_.step_time, none, rows_, result_.programs[p]);
     }
   }
 
@@ -246,45 +287,56 @@ class Accountant {
 
   // What each task adds to its row.
   void count(std::size_t p) {
+    Executions executions(plan_);
     for (std::size_t i = 0; i < plan_.programs[p].tasks.size(); ++i) {
       const Task& task = plan_.programs[p].tasks[i];
       if (task.kind == TaskKind::kernel) continue;
-      const std::size_t at = row_of(task);
-      CommunicationRow& row = rows_.rows[at];
       const TaskTimes& times = result_.programs[p].tasks[i];
-      row.time += times.end - times.start;
-      const auto work = static_cast<std::size_t>(task.work);
-      if (task.kind == TaskKind::transfer) {
-        const Transfer& transfer = plan_.transfers[work];
-        note(rows_.reasons[at], transfer.reason, transfer.payload.count());
-        if (transfer.sends) add(p, row, transfer.payload, transfer.payload);
-      } else if (is_host_copy(task.kind)) {
-        const Bytes bytes = plan_.kernels[work].bytes;
-        note(rows_.reasons[at], plan_.task_name(task), bytes.count());
-        ++row.count;
-        row.payload += bytes;  // no wire between devices has them
+      const auto id = static_cast<std::size_t>(lowered_.first_task[p]) + i;
+      rows_.rows[row_of(task)].time += times.end - times.start;
+      if (is_host_copy(task.kind)) {
+        count_host_copy(task);
       } else {
-        const Collective& collective = plan_.collectives[work];
-        note(rows_.reasons[at], collective.reason, collective.payload.count());
-        note(rows_.algorithms[at], algorithm_of(lowered_.collectives[work]),
-             (times.end - times.start).count());
-        const Bytes wire =
-            wire_bytes_per_device(collective.kind, row.group_size, collective.payload);
-        const auto id = static_cast<std::size_t>(lowered_.first_task[p]) + i;
-        if (lowered_.graph.tasks[id].carries) {
-          add(p, row, collective.payload, wire);
-        } else {  // counted with the program that it is joined to
-          wire_bytes_[p] += static_cast<double>(wire.count());
-        }
+        executions.add(task, lowered_.graph.tasks[id].carries, times.end - times.start);
       }
     }
+    executions.for_each(
+        [&](std::size_t work, const Executions::Of& of) { count_collective(p, work, of); },
+        [&](std::size_t work, const Executions::Of& of) { count_transfer(p, work, of); });
   }
 
-  void add(std::size_t p, CommunicationRow& row, Bytes payload, Bytes wire) {
-    ++row.count;
-    row.payload += payload;
-    row.wire_bytes_per_device += wire;
-    wire_bytes_[p] += static_cast<double>(wire.count());
+  void count_host_copy(const Task& task) {
+    const std::size_t at = row_of(task);
+    const Bytes bytes = plan_.kernels[static_cast<std::size_t>(task.work)].bytes;
+    note(rows_.reasons[at], plan_.task_name(task), bytes.count());
+    ++rows_.rows[at].count;
+    rows_.rows[at].payload += bytes;  // no wire between devices has them
+  }
+
+  void count_transfer(std::size_t p, std::size_t work, const Executions::Of& of) {
+    const Transfer& transfer = plan_.transfers[work];
+    note(rows_.reasons[rows_.of_transfers], transfer.reason, of.count * transfer.payload.count());
+    if (!transfer.sends) return;
+    add(rows_.rows[rows_.of_transfers], of.count, transfer.payload, transfer.payload);
+    wire_bytes_[p] += static_cast<double>(of.count * transfer.payload.count());
+  }
+
+  // What several programs run together is counted with the one that carries it.
+  void count_collective(std::size_t p, std::size_t work, const Executions::Of& of) {
+    const Collective& collective = plan_.collectives[work];
+    const std::size_t at = rows_.of_collective[work];
+    note(rows_.reasons[at], collective.reason, of.count * collective.payload.count());
+    note(rows_.algorithms[at], algorithm_of(lowered_.collectives[work]), of.time.count());
+    const Bytes wire =
+        wire_bytes_per_device(collective.kind, rows_.rows[at].group_size, collective.payload);
+    add(rows_.rows[at], of.carried, collective.payload, wire);
+    wire_bytes_[p] += static_cast<double>(of.count * wire.count());
+  }
+
+  static void add(CommunicationRow& row, std::int64_t count, Bytes payload, Bytes wire) {
+    row.count += count;
+    row.payload += count * payload;
+    row.wire_bytes_per_device += count * wire;
   }
 
   void publish_rows() {

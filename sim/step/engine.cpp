@@ -23,9 +23,8 @@ SimTime whole(double picoseconds) {
 
 class Engine {
  public:
-  Engine(const TaskGraph& graph, KeepPaces keep)
+  explicit Engine(const TaskGraph& graph)
       : graph_(graph),
-        keeps_paces_(keep == KeepPaces::yes),
         waits_(graph.waits),
         slots_(graph.tasks.size(), nowhere),
         sharing_(graph.resources) {
@@ -126,7 +125,7 @@ class Engine {
   void start(std::int32_t id) {
     if (trace_.start[static_cast<std::size_t>(id)] >= SimTime(0)) return;
     trace_.start[static_cast<std::size_t>(id)] = now_;
-    trace_.changes.push_back({id, /*starts=*/true});
+    trace_.changes.emplace_back(id, /*starts=*/true);
     if (!task(id).carries) return;
     const Work& own = work(id);
     sharing_.hold(own.holds);
@@ -164,7 +163,7 @@ class Engine {
 
   void end(std::int32_t id) {
     trace_.end[static_cast<std::size_t>(id)] = now_;
-    trace_.changes.push_back({id, /*starts=*/false});
+    trace_.changes.emplace_back(id, /*starts=*/false);
   }
 
   void release(std::int32_t id) {
@@ -184,7 +183,9 @@ class Engine {
       changed.since = now_;
       changed.pace = sharing_.pace(at);
       changed.end = never;
-      if (keeps_paces_) trace_.paces.push_back({now_, changed.task, changed.pace});
+      if (work(changed.task).is_followed) {
+        trace_.paces.push_back({now_, changed.task, changed.pace});
+      }
       if (changed.pace == 0) continue;  // until others let go of what they hold
       changed.end = now_ + whole(changed.left / changed.pace);
       events_.push({changed.end, changed.task, Phase::ends});
@@ -192,7 +193,6 @@ class Engine {
   }
 
   const TaskGraph& graph_;
-  bool keeps_paces_;
   std::vector<std::int32_t> waits_;
   std::vector<Slot> slots_;  // by task; nowhere but in the shared part
   WorkSharing sharing_;
@@ -211,6 +211,6 @@ SimTime issue_time_of(const TaskGraph& graph, const Trace& trace, std::size_t ta
   return before < 0 ? time : trace.end[static_cast<std::size_t>(before)] + time;
 }
 
-Trace run(const TaskGraph& graph, KeepPaces keep) { return Engine(graph, keep).run(); }
+Trace run(const TaskGraph& graph) { return Engine(graph).run(); }
 
 }  // namespace shardsim

@@ -27,10 +27,11 @@ namespace shardsim {
 
 // What a task takes.
 struct Work {
-  SimTime fixed{0};   // launch and latency
-  SimTime shared{0};  // the rest, alone
-  Uses uses{};        // during that
-  Uses holds{};       // from start to end
+  SimTime fixed{0};          // launch and latency
+  SimTime shared{0};         // the rest, alone
+  Uses uses{};               // during that
+  Uses holds{};              // from start to end
+  bool is_followed = false;  // its changes of pace are kept
 };
 
 struct EngineTask {
@@ -54,10 +55,15 @@ struct TaskGraph {
   std::vector<std::int32_t> successors;
 };
 
-// A task starts or ends.
-struct Change {
-  std::int32_t task = 0;
-  bool starts = false;
+// A task starts or ends; in four bytes, as a trace has two for each task.
+class Change {
+ public:
+  Change(std::int32_t task, bool starts) : code_(starts ? task : ~task) {}
+  [[nodiscard]] bool starts() const { return code_ >= 0; }
+  [[nodiscard]] std::int32_t task() const { return starts() ? code_ : ~code_; }
+
+ private:
+  std::int32_t code_;
 };
 
 // A task that is in its shared part goes on at another pace.
@@ -71,15 +77,13 @@ struct Trace {
   std::vector<SimTime> start;  // by task
   std::vector<SimTime> end;
   std::vector<Change> changes;    // in order of time; at one moment in the order of events
-  std::vector<PaceChange> paces;  // in order of time, where they are asked for
+  std::vector<PaceChange> paces;  // in order of time, of works that are followed
   std::int32_t stuck = -1;        // the first task that never ended: they wait for each other
 };
 
 // When it is issued; of a graph that says so, in a trace that has what the task is issued behind.
 [[nodiscard]] SimTime issue_time_of(const TaskGraph& graph, const Trace& trace, std::size_t task);
 
-enum class KeepPaces : std::uint8_t { no, yes };
-
-[[nodiscard]] Trace run(const TaskGraph& graph, KeepPaces keep = KeepPaces::no);
+[[nodiscard]] Trace run(const TaskGraph& graph);
 
 }  // namespace shardsim

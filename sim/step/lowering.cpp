@@ -53,6 +53,7 @@ class Lowering {
            FollowLinks follow)
       : plan_(plan),
         placement_(placement),
+        follow_(follow),
         costs_(placement, options),
         resources_(plan, placement_, costs_, follow),
         joined_programs_(plan),
@@ -81,6 +82,7 @@ class Lowering {
     link_successors();
     lowered_.link_uses = resources_.link_uses();
     resources_.finish(lowered_.graph);
+    if (follow_ == FollowLinks::always) follow_links();
     check_sum();
     lowered_.notes = costs_.notes_on_flows();
     lowered_.notes.insert(lowered_.notes.end(), resources_.notes().begin(),
@@ -133,8 +135,9 @@ class Lowering {
       last_in_stream[stream] = true;
       const bool is_behind = issued_behind(lowered_.graph.tasks.size()) >= 0;
       lowered_.graph.tasks.push_back(lowered);
-      lowered_.graph.waits.push_back(static_cast<std::int32_t>(task.dependency_count) + follows +
-                                     is_behind);
+      std::int32_t waits = follows + is_behind;
+      for (const TaskId before : program.after(task)) waits += is_edge(program, before, task);
+      lowered_.graph.waits.push_back(waits);
     }
   }
 
@@ -258,6 +261,13 @@ class Lowering {
     }
   }
 
+  void follow_links() {
+    std::vector<Work>& works = lowered_.graph.works;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      works[i].is_followed = !lowered_.link_uses.by_work[i].empty();
+    }
+  }
+
   // One after the other, the tasks of a step must fit SimTime.
   void check_sum() const {
     double sum = 0;
@@ -297,6 +307,11 @@ class Lowering {
     return in_turn ? 0 : task.stream;
   }
 
+  // Of one stream a task waits for the one before it, and so for all.
+  bool is_edge(const Program& program, TaskId before, const Task& task) const {
+    return stream_of(program.tasks[at(before)]) != stream_of(task);
+  }
+
   template <class Visit>
   void for_each_task(Visit visit) const {
     std::int32_t id = 0;
@@ -311,7 +326,9 @@ class Lowering {
     for_each_task([&](int p, const Task& task, std::int32_t id) {
       const std::int32_t first = lowered_.first_task[at(p)];
       if (id == first) last.assign(program(p).streams.size(), -1);
-      for (TaskId before : program(p).after(task)) visit(first + before, id);
+      for (const TaskId before : program(p).after(task)) {
+        if (is_edge(program(p), before, task)) visit(first + before, id);
+      }
       if (issued_behind(at(id)) >= 0) visit(issued_behind(at(id)), id);
       std::int32_t& before = last[stream_of(task)];
       if (before >= 0) visit(before, id);
@@ -327,6 +344,7 @@ class Lowering {
 
   const Plan& plan_;
   const Placement& placement_;
+  FollowLinks follow_;
   CollectiveCosts costs_;
   Resources resources_;
   JoinedPrograms joined_programs_;

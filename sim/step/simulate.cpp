@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/for_each_index.hpp"
 #include "base/text.hpp"
 #include "sim/step/accounting.hpp"
 #include "sim/step/kernel_cost.hpp"
@@ -188,6 +189,13 @@ void note_host(const Plan& plan, const Lowered& lowered, const DeviceProfile& de
                   plan.issued_by));
 }
 
+// What only the engine reads, and is large.
+void forget_edges(TaskGraph& graph) {
+  graph.waits = {};
+  graph.first_successor = {};
+  graph.successors = {};
+}
+
 }  // namespace
 
 Bytes Result::peak() const {
@@ -212,25 +220,32 @@ const ProgramResult& Result::critical() const {
 Result simulate(const Plan& plan, const Machine& machine, const SimulationOptions& options) {
   const Placement placement(plan.mesh, machine, options.collectives, options.order);
   const bool keeps_links = options.link_bins > 0;
-  const Lowered lowered =
-      lower(plan, placement, options.costs,
-            keeps_links ? FollowLinks::always : FollowLinks::where_messages_meet);
-  const Trace trace = run(lowered.graph, keeps_links ? KeepPaces::yes : KeepPaces::no);
+  Lowered lowered = lower(plan, placement, options.costs,
+                          keeps_links ? FollowLinks::always : FollowLinks::where_messages_meet);
+  const Trace trace = run(lowered.graph);
   if (trace.stuck >= 0) report_deadlock(plan, lowered, trace.stuck);
+  forget_edges(lowered.graph);
 
   const DeviceProfile& device = machine.profile.device;
   Result result;
   result.capacity = device.memory_capacity.value;
   result.programs = program_results(plan, lowered, trace);
-  account(plan, lowered, trace, result);
-  if (keeps_links) add_link_usage(lowered, trace, options.link_bins, result);
+  // Time, and the memory of each program: they write to members of their own.
+  for_each_index(1 + plan.programs.size(), [&](std::size_t job) {
+    if (job == 0) {
+      account(plan, lowered, trace, result);
+      if (keeps_links) add_link_usage(lowered, trace, options.link_bins, result);
+      return;
+    }
+    const Program& program = plan.programs[job - 1];
+    ProgramResult& counted = result.programs[job - 1];
+    const std::vector<BufferLifetime> lifetimes =
+        replay_memory(plan, program, workspaces_of(plan, device), options.keep_timeline, counted);
+    count_beside(plan, program, lifetimes, lowered, machine, counted);
+  });
   std::vector<double> peaks;
   std::vector<std::int64_t> devices;
-  for (std::size_t p = 0; p < plan.programs.size(); ++p) {
-    ProgramResult& program = result.programs[p];
-    const std::vector<BufferLifetime> lifetimes = replay_memory(
-        plan, plan.programs[p], workspaces_of(plan, device), options.keep_timeline, program);
-    count_beside(plan, plan.programs[p], lifetimes, lowered, machine, program);
+  for (const ProgramResult& program : result.programs) {
     peaks.push_back(static_cast<double>(program.peak.count()));
     devices.push_back(program.devices);
   }

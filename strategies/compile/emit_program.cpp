@@ -122,6 +122,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls,
   gather_buckets();
   if (has_backward(input_.workload)) gather_whole();
   buffers_.close(program_);
+  program_.tasks.shrink_to_fit();
   return std::move(program_);
 }
 
