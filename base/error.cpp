@@ -69,7 +69,12 @@ std::string closest_by_parts(std::string_view word, const std::vector<std::strin
 }  // namespace
 
 InputError::InputError(const Place& place, std::string_view message, std::string_view suggestion)
-    : std::runtime_error(compose(place, message, suggestion)) {}
+    : std::runtime_error(compose(place, message, suggestion)), names_file_(!place.file.empty()) {}
+
+void rethrow_in(const std::string& file, const InputError& error) {
+  if (error.names_file()) throw;
+  throw InputError({file, ""}, error.what());
+}
 
 std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
   const std::size_t near_enough = std::max<std::size_t>(2, word.size() / 3);

@@ -20,7 +20,14 @@ struct Place {
 class InputError : public std::runtime_error {
  public:
   InputError(const Place& place, std::string_view message, std::string_view suggestion = {});
+  [[nodiscard]] bool names_file() const { return names_file_; }
+
+ private:
+  bool names_file_;
 };
+
+// In a handler of `error`: throws it on, in `file` where its place names none.
+[[noreturn]] void rethrow_in(const std::string& file, const InputError& error);
 
 // This machine or build cannot do what was asked (no GPU, no peer): exit code 4.
 class CannotRunError : public std::runtime_error {

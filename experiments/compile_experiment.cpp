@@ -242,7 +242,7 @@ Json compile_until(const Experiment& experiment, std::string_view pass) {
       experiment.subject);
 }
 
-CompiledStep compile_experiment(const Experiment& experiment) {
+CompiledStep compile_experiment(const Experiment& experiment) try {
   return std::visit(
       Overloaded{[&](const ModelStep& model) { return compile_model(model, experiment); },
                  [&](const ProgramStep& program) {
@@ -252,6 +252,8 @@ CompiledStep compile_experiment(const Experiment& experiment) {
                  },
                  [&](const TreeSubject&) -> CompiledStep { fail_without_operations(experiment); }},
       experiment.subject);
+} catch (const InputError& error) {
+  rethrow_in(experiment.file, error);
 }
 
 SpecTable experiment_specs(const Experiment& experiment,

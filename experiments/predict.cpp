@@ -91,7 +91,7 @@ Prediction predict(const Experiment& experiment, const SimulationOptions& given)
 }
 
 Prediction predict_on(const Profile& profile, const Experiment& experiment,
-                      const SimulationOptions& given) {
+                      const SimulationOptions& given) try {
   auto [machine, step] = place_step(experiment, profile);
   Result result = simulate(step.plan, machine, simulation_options(experiment, given));
   const auto* cluster = std::get_if<ClusterProfile>(&profile.network);
@@ -101,6 +101,8 @@ Prediction predict_on(const Profile& profile, const Experiment& experiment,
                                        used->devices_per_node.source.note));
   }
   return {experiment, std::move(machine), std::move(step), std::move(result)};
+} catch (const InputError& error) {
+  rethrow_in(experiment.file, error);
 }
 
 }  // namespace shardsim

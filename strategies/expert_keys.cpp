@@ -190,17 +190,25 @@ void deal_out_over(const AxisList& own, const std::optional<JsonReader>& json, c
 // Over neighbours.
 void deal_out(const std::optional<JsonReader>& json, const Mesh& mesh, const AxisList& others,
               bool model_holds_same_tokens, ExpertLayout& experts) {
+  const std::string_view remedy =
+      model_holds_same_tokens ? "; those of the model axis hold others with \"sequence_parallel\""
+                              : "";
   const std::int64_t devices = read_devices(json, "parallel", mesh, 1);
   const auto cut = cut_minor(others, devices);
+  if (!cut && others.empty()) {
+    json->at("parallel")
+        .fail(fmt::format("experts cannot be dealt out over {} devices: all of the mesh hold the "
+                          "same tokens{}",
+                          devices, remedy));
+  }
   if (!cut) {
     json->at("parallel")
         .fail(fmt::format(
             "experts cannot be dealt out over {} of the {} devices of {} that hold different "
             "tokens{}",
-            devices, Mesh::size_of(others), names_of(others, mesh),
-            model_holds_same_tokens ? "; those of the model axis do with \"sequence_parallel\""
-                                    : ""));
+            devices, Mesh::size_of(others), names_of(others, mesh), remedy));
   }
+  experts.is_told = devices > 1;
   experts.parallel = cut->minor;
   experts.data = cut->rest;
 }

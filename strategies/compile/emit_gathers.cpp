@@ -50,19 +50,28 @@ void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
   is_asked = true;
 }
 
-// For what may be under way with that unit at work, where the runtime asks for it already.
+// For what may be under way with that unit at work, where the runtime asks for it already. What lies
+// between two stacks of layers gathers nothing: it is the root's, which is there.
 void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit) {
   const Gathers& gathers = input_.runtime.gathers;
   const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
                                              : gathers.asked != Asked::at_its_turn;
   if (!asks || phase_ == Phase::optimizer) return;
+  const auto gathers_itself = [](const Segment& one) { return !one.pass.gathers.empty(); };
   std::size_t next = k;
+  std::size_t others = 0;  // that are at work before the one that is asked for
   for (int ahead = 0; ahead < gathers.ahead; ++ahead) {
     const bool goes_within = unit == Of::block && segments[next].pass.pass->inner.has_value();
     unit = goes_within ? Of::within : Of::block;
-    if (!goes_within && ++next == segments.size()) break;
+    if (!goes_within) {
+      const auto behind = segments.begin() + static_cast<std::ptrdiff_t>(next) + 1;
+      const auto found = std::find_if(behind, segments.end(), gathers_itself);
+      if (found == segments.end()) break;
+      next = static_cast<std::size_t>(found - segments.begin());
+      ++others;
+    }
     set_place(segments[next].instance, phase_);
-    ask(segments[next], unit, window(next - k));
+    ask(segments[next], unit, window(others));
   }
   set_place(segments[k].instance, phase_);
 }

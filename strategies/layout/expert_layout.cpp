@@ -56,6 +56,18 @@ std::int64_t biased_experts(const Workload& workload, std::int32_t block) {
   return experts;
 }
 
+void check_has_experts(const Workload& workload, const ExpertLayout& experts,
+                       const Place& strategy) {
+  if (!experts.is_told) return;
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.forward) {
+      if (op.function == Function::exchange) return;
+    }
+  }
+  throw InputError({strategy.file, strategy.pointer + "/experts/parallel"},
+                   fmt::format("{} has no experts that could be dealt out", workload.model));
+}
+
 void check_shares(const Workload& workload, const ExpertLayout& experts, const Place& strategy) {
   const auto& shares = experts.shares.of_layer;
   if (shares.empty()) return;

@@ -36,11 +36,12 @@ enum class ExpertCounts : std::uint8_t {
 };
 
 struct ExpertLayout {
-  AxisList parallel;  // experts are dealt out over
-  AxisList tensor;    // each expert's width is split over
-  AxisList data;      // devices that have the same part of the same experts
-  AxisList tokens;    // all that hold different tokens
-  AxisList balanced;  // over which a sequence's counts of rows are summed
+  AxisList parallel;     // experts are dealt out over
+  bool is_told = false;  // "parallel" is more than one, which only mixtures have a use for
+  AxisList tensor;       // each expert's width is split over
+  AxisList data;         // devices that have the same part of the same experts
+  AxisList tokens;       // all that hold different tokens
+  AxisList balanced;     // over which a sequence's counts of rows are summed
   Dispatch dispatch = Dispatch::all_to_all;
   ExpertCounts counts = ExpertCounts::exchanged;
   bool auxiliary_loss = false;  // that keeps the routing even needs these sums; biases of routers,
@@ -71,6 +72,11 @@ struct CutAxes {
 
 // Experts of a block's routers that have a bias which is moved by their load.
 [[nodiscard]] std::int64_t biased_experts(const Workload& workload, std::int32_t block);
+
+// Throws InputError at the strategy's "experts" where it deals out those of a model without any
+// (as Megatron-Core's TransformerConfig does: num_moe_experts must be given).
+void check_has_experts(const Workload& workload, const ExpertLayout& experts,
+                       const Place& strategy);
 
 // Throws InputError at the strategy's "balance": a layer with experts has no shares or not as many,
 // or a layer with shares no experts. Layers of multi-token prediction are taken as even.

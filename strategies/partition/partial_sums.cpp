@@ -190,11 +190,16 @@ bool PartialSums::may_stay(TensorId tensor) const {
   const Op* maker = maker_[at(tensor)];
   if (maker != nullptr && maker->function == Function::combine && sums_tokens(*maker)) return false;
   if (use.readers == 1) return true;
+  const bool are_ops = static_cast<int>(use.ops.size()) == use.readers;
+  const bool stays_without_examples =
+      are_ops && is_of_no_example(tensor) &&
+      std::all_of(use.ops.begin(), use.ops.end(),
+                  [&](const Op* op) { return goes_back_without_examples(*op); });
+  if (stays_without_examples) return true;
   const bool becomes_tokens =
       std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) { return sums_tokens(*op); });
-  if (becomes_tokens && static_cast<int>(use.ops.size()) == use.readers) return true;
-  return static_cast<int>(use.ops.size()) == use.readers &&
-         std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) {
+  if (becomes_tokens && are_ops) return true;
+  return are_ops && std::all_of(use.ops.begin(), use.ops.end(), [&](const Op* op) {
            return is_late(*op) &&
                   std::count_if(op->operands.begin(), op->operands.end(),
                                 [&](const Operand& o) { return is_activation_gradient(o); }) == 1;
@@ -204,6 +209,7 @@ bool PartialSums::may_stay(TensorId tensor) const {
 AxisList PartialSums::passed_on(const Op& op) const {
   if (sums_tokens(op)) return passed_to_tokens(op);
   const bool late = is_late(op);
+  if (goes_back_without_examples(op)) return passed_without_examples(op);
   if (!late && !traits(op.function).linear) return {};
   if (layout_.input_gradients == InputGradients::apart && adds_gradients(op)) return {};
   // A whole gradient beside sums is the sum of itself on one device and of nothing on the others.
@@ -246,6 +252,27 @@ bool PartialSums::is_of_no_example(TensorId gradient) const {
       return workload_.labels[at(label)].role == LabelRole::batch;
     });
   });
+}
+
+bool PartialSums::goes_back_without_examples(const Op& op) const {
+  if (kind_of(op) == OpKind::optimizer) return false;
+  bool any = false;
+  for (const Operand& operand : op.operands) {
+    if (!is_activation_gradient(operand)) continue;
+    if (!is_of_no_example(operand.tensor)) return false;
+    any = true;
+  }
+  return any;
+}
+
+AxisList PartialSums::passed_without_examples(const Op& op) const {
+  AxisList common = batch_axes();
+  for (const Operand& operand : op.operands) {
+    if (!is_activation_gradient(operand)) continue;
+    const AxisList other = may_stay(operand.tensor) ? made(operand.tensor) : AxisList{};
+    std::erase_if(common, [&](const AxisRef& axis) { return !contains(other, axis); });
+  }
+  return common;
 }
 
 AxisList PartialSums::batch_axes() const {

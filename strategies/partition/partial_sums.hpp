@@ -3,9 +3,10 @@
 // input gradients of q, k and v: one all-reduce, not three. Where the layout says that each product
 // reduces its own (InputGradients::apart), no gradient of an activation stays one.
 //
-// What is carried from block to block and is of no example (a bias of distances, made of a
-// parameter alone) has gradients that each device leaves as its own examples made them: they are
-// reduced over what splits the batch when they have become the parameter's.
+// What is of no example (a bias of distances, a weight that is normed before it is read: made of
+// parameters alone) has gradients that each device leaves as its own examples made them, within
+// blocks and from one to the next: they are reduced over what splits the batch when they have become
+// the parameter's.
 #pragma once
 
 #include <map>
@@ -62,6 +63,10 @@ class PartialSums {
   [[nodiscard]] bool is_left_apart(TensorId gradient) const;
   [[nodiscard]] bool is_of_no_example(TensorId gradient) const;
   [[nodiscard]] AxisList batch_axes() const;
+  // Are all gradients that the op reads, one at least, of no example? What it makes is linear in
+  // them, as all of a backward pass is.
+  [[nodiscard]] bool goes_back_without_examples(const Op& op) const;
+  [[nodiscard]] AxisList passed_without_examples(const Op& op) const;
 
   // Of a backward op of what makes latents and reads them: are its results sums where the gradient
   // that it reads is one (InputGradients::late)?

@@ -42,6 +42,18 @@ void gather_before_repeating(const std::vector<Value>& values, BlockPass& pass) 
   std::rotate(pass.body.begin(), begin, end);
 }
 
+// A unit is gathered whole, with what nobody reads: poolers, towers that get no images (PyTorch,
+// _fsdp_param_group.py and FlatParameter).
+void gather_unread(SpmdBuilder& builder, const Layout& layout) {
+  for (const ParameterLayout& one : layout.parameters) {
+    ParameterValues& values = builder.step.parameters.at(one.tensor);
+    const bool is_read = values.computed != values.stored || values.looked_up != values.stored;
+    if (is_read || one.stored == one.compute) continue;
+    values.computed = builder.add_value(one.tensor, one.compute, builder.tensor(one.tensor).dtype,
+                                        BufferCategory::gathered_parameters);
+  }
+}
+
 }  // namespace
 
 bool clips(const Runtime& runtime, const Step& step) {
@@ -57,6 +69,9 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   const bool trains = has_backward(workload);
   const bool on_host = runtime.parameters_on_host && !runtime.flat_parameters;
   if (on_host) keep_parameters_on_host(builder);
+  if (runtime.gathers.grain == Grain::unit && !runtime.flat_parameters) {
+    gather_unread(builder, layout);
+  }
   std::optional<ChunkedLoss> chunked;
   if (trains && runtime.loss_chunks > 1) {
     const DType reduced = step.optimizer.reduce.value_or(step.optimizer.gradients);

@@ -16,6 +16,9 @@
 namespace shardsim::models {
 namespace {
 
+constexpr std::string_view makes_no_tokens =
+    "inference of a model that makes no tokens (\"step\": \"forward\" evaluates it)";
+
 std::vector<const Stack*> running_stacks(const ModelSpec& spec) {
   std::vector<const Stack*> running;
   for (const Stack& stack : spec.stacks) {
@@ -328,7 +331,7 @@ class ModelGraph {
       if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in("head." + value.name);
     }
     if (head.kind == HeadKind::language) return add_language_head(c_, stack, x);
-    c_.refuse_if(c_.options.cache.has_value(), "inference of a model that makes no tokens");
+    c_.refuse_if(c_.options.cache.has_value(), makes_no_tokens);
     return add_head(c_, stack, c_.leave_stack(stack, name, x));
   }
 
@@ -345,7 +348,7 @@ namespace {
 
 Workload build_network(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
   GraphContext context(spec, options, place);
-  context.refuse_if(options.cache.has_value(), "inference of a model that makes no tokens");
+  context.refuse_if(options.cache.has_value(), makes_no_tokens);
   NetworkGraph graph(context);
   const std::int64_t side = options.side.value_or(usual_side(*spec.network));
   const TensorId loss =
