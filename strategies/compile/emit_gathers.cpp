@@ -50,8 +50,8 @@ void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
   is_asked = true;
 }
 
-// For what may be under way with that unit at work, where the runtime asks for it already. What lies
-// between two stacks of layers gathers nothing: it is the root's, which is there.
+// For what may be under way with that unit at work, where the runtime asks for it already. What
+// lies between two stacks of layers gathers nothing: it is the root's, which is there.
 void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit) {
   const Gathers& gathers = input_.runtime.gathers;
   const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead

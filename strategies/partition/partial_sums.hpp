@@ -5,8 +5,8 @@
 //
 // What is of no example (a bias of distances, a weight that is normed before it is read: made of
 // parameters alone) has gradients that each device leaves as its own examples made them, within
-// blocks and from one to the next: they are reduced over what splits the batch when they have become
-// the parameter's.
+// blocks and from one to the next: they are reduced over what splits the batch when they have
+// become the parameter's.
 #pragma once
 
 #include <map>
