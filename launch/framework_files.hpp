@@ -19,7 +19,7 @@ struct FrameworkFile {
   std::string_view meaning;
   std::string_view strategy;  // the experiment's
   KeyTable keys;
-  KeyFile (*read)(const std::string& text, const std::string& file) = nullptr;
+  KeyFile (*read)(const std::string& text, const std::string& file) = nullptr;  // null: arguments
   // Programs that a file launches which are something else, with what they are.
   std::vector<std::pair<std::string_view, std::string_view>> other_programs = {};
   // What facts come to; those that are fields by their names are copied before.
@@ -50,6 +50,7 @@ struct FrameworkFile {
 [[nodiscard]] KeyTable maxtext_keys();
 // Of the longest tables the parts.
 [[nodiscard]] const std::vector<HarmlessKeys>& megatron_harmless_keys();
+[[nodiscard]] const std::vector<HarmlessKeys>& megatron_newer_harmless_keys();
 [[nodiscard]] const std::vector<RefusedKey>& megatron_refused_keys();
 [[nodiscard]] const std::vector<HarmlessKeys>& maxtext_harmless_keys();
 [[nodiscard]] const std::vector<HarmlessKeys>& maxtext_newer_harmless_keys();

@@ -16,7 +16,8 @@ namespace {
 Json parsed(std::string_view json) { return Json::parse(json); }
 
 bool covers(std::string_view name, std::string_view key) {
-  if (name.ends_with("_*")) return key.starts_with(name.substr(0, name.size() - 1));
+  if (name.ends_with("_*") || name.ends_with("-*"))
+    return key.starts_with(name.substr(0, name.size() - 1));
   if (!name.ends_with(".*")) return name == key;
   const std::string_view section = name.substr(0, name.size() - 2);
   return key == section || (key.starts_with(section) && key[section.size()] == '.');
@@ -61,6 +62,13 @@ const RefusedKey* find_refused(const KeyTable& table, std::string_view key) {
                      fmt::format("\"auto\" is filled in by the program that reads the file: add "
                                  "{}=VALUE behind it",
                                  entry.key));
+  }
+  if (entry.value->is_string() && entry.value->get<std::string>().starts_with('$')) {
+    std::string name = entry.value->get<std::string>();
+    std::erase_if(name, [](char c) { return c == '$' || c == '{' || c == '}'; });
+    throw InputError(
+        entry.place,
+        fmt::format("is a variable of the environment: add {}=VALUE behind the file", name));
   }
   throw InputError(entry.place, message);
 }

@@ -38,7 +38,7 @@ struct Key {
 
 struct HarmlessKeys {
   std::string_view why;
-  std::vector<std::string_view> names;  // "scheduler.*": all below it
+  std::vector<std::string_view> names;  // "scheduler.*": all below it; "grpo-*": all that begin so
 };
 
 struct RefusedKey {

@@ -13,19 +13,45 @@ namespace {
 
 // As a command line has it: --num_layers is num-layers to a file of arguments.
 std::string key_in_file(const FrameworkFile& framework, std::string key) {
-  if (framework.read != read_arguments) return key;
+  if (framework.read != nullptr) return key;
   if (key.starts_with("--")) key.erase(0, 2);
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
 }
 
+// "TP=2" behind a file of arguments is a variable that it reads; keys are in small letters.
+bool is_variable(const FrameworkFile& framework, std::string_view name) {
+  if (framework.read != nullptr) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isupper(c) != 0 || std::isdigit(c) != 0 || c == '_';
+  });
+}
+
+std::size_t end_of_key(const std::string& override) {
+  const std::size_t equals = override.find('=');
+  if (equals != std::string::npos && equals != 0) return equals;
+  throw InputError({"command line", override}, "expected KEY=VALUE, in the file's own words");
+}
+
+GivenVariables variables_in(const FrameworkFile& framework, const std::string& text,
+                            const std::vector<std::string>& overrides) {
+  GivenVariables given;
+  for (const std::string& override : overrides) {
+    const std::string name = override.substr(0, end_of_key(override));
+    if (!is_variable(framework, name)) continue;
+    if (!has_variable(text, name)) {
+      throw InputError({"command line", name}, fmt::format("the file reads no ${}", name));
+    }
+    given[name] = override.substr(name.size() + 1);
+  }
+  return given;
+}
+
 void apply_overrides(const FrameworkFile& framework, const std::vector<std::string>& overrides,
                      std::vector<Entry>& entries) {
   for (const std::string& override : overrides) {
-    const std::size_t equals = override.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw InputError({"command line", override}, "expected KEY=VALUE, in the file's own words");
-    }
+    const std::size_t equals = end_of_key(override);
+    if (is_variable(framework, override.substr(0, equals))) continue;
     const std::string key = key_in_file(framework, override.substr(0, equals));
     std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; });
     entries.push_back(
@@ -46,7 +72,9 @@ constexpr KeyEffect effects[] = {KeyEffect::used, KeyEffect::harmless, KeyEffect
 Imported import_launch(std::string_view name, const std::string& text, const std::string& file,
                        const LaunchOptions& options) {
   const FrameworkFile& framework = framework_file(name);
-  KeyFile read = framework.read(text, file);
+  KeyFile read = framework.read != nullptr
+                     ? framework.read(text, file)
+                     : read_arguments(text, file, variables_in(framework, text, options.overrides));
   for (const auto& [program, what] : framework.other_programs) {
     if (read.program != program || options.lists_refused || !options.model.is_null()) continue;
     throw InputError(read.program_place,

@@ -7,7 +7,6 @@
 #include "launch/framework_files.hpp"
 #include "launch/megatron_facts.hpp"
 #include "launch/model_families.hpp"
-#include "strategies/layout/layout_string.hpp"
 
 namespace shardsim {
 namespace {
@@ -17,11 +16,6 @@ namespace megatron {
 // the others are those of the models that they are called by.
 constexpr std::int64_t gpt2_vocabulary = 50257;
 constexpr std::int64_t llama2_vocabulary = 32000;
-// --ddp-pad-buckets-for-high-nccl-busbw: a multiple of 2^16 (param_and_grad_buffer.py).
-constexpr std::int64_t padded_bucket = 1 << 16;
-// distributed_data_parallel.py.
-constexpr std::int64_t least_bucket = 40'000'000;
-constexpr std::int64_t bucket_per_device = 1'000'000;
 constexpr std::int64_t vocabulary_multiple = 128;
 
 void find_vocabulary(Facts& facts, Notes& notes) {
@@ -127,30 +121,6 @@ void read_experts(Facts& facts, Json& experiment) {
   if (!facts.flag("arg.pads_experts")) experts["pad_to_capacity"] = false;
 }
 
-// {"sharding": "no_shard"} and so on are of Megatron's FSDP alone.
-void read_sharding(Facts& facts, Notes& notes, Json& experiment) {
-  if (facts.flag("strategy.fsdp")) {
-    if (!facts.is("arg.sharding", "optim_grads_params")) {
-      facts.fail("arg.sharding",
-                 fmt::format("Megatron's FSDP with \"{}\" is not simulated; \"optim_grads_params\" "
-                             "is",
-                             facts.text("arg.sharding")));
-    }
-    if (facts.flag("strategy.loss_per_token")) {
-      notes.emplace_back("under Megatron's FSDP the tokens of a step are not counted");
-    }
-    experiment["strategy"].erase("loss_per_token");
-    experiment["strategy"].erase("distributed_optimizer");
-    experiment["strategy"].erase("overlap");
-    return;
-  }
-  const std::int64_t instances = facts.integer("arg.instances");
-  if (instances > 1) experiment["strategy"]["optimizer_shards"]["instances"] = instances;
-  if (facts.flag("arg.pads_buckets")) {
-    experiment["strategy"]["gradient_buffer"]["bucket_multiple"] = padded_bucket;
-  }
-}
-
 // Sizes of groups from the inside out, of an all-to-all within a ring.
 void read_context(Facts& facts, Json& experiment) {
   const std::int64_t cp = facts.integer("mesh.cp");
@@ -167,47 +137,6 @@ void read_context(Facts& facts, Json& experiment) {
                            cp, std::max<std::int64_t>(cp / 2, 1)));
   }
   context["head_devices"] = sizes[0];
-}
-
-void read_pipeline(Facts& facts, Json& experiment) {
-  const std::int64_t stages = facts.integer("mesh.pp");
-  if (facts.has("arg.layers_of_stage")) {
-    const std::int64_t layers = facts.integer("model.layers");
-    const std::int64_t each = facts.integer("arg.layers_of_stage");
-    if (layers % (stages * each) != 0) {
-      facts.fail("arg.layers_of_stage",
-                 fmt::format("{} layers are no multiple of {} stages of {}", layers, stages, each));
-    }
-    facts.set("strategy.pipeline.virtual_stages", layers / stages / each);
-    experiment["strategy"]["pipeline"]["virtual_stages"] = layers / stages / each;
-  }
-  if (stages == 1) {
-    experiment["strategy"].erase("pipeline");
-    return;
-  }
-  if (facts.has("strategy.pipeline.layers")) {  // which says how many stages there are
-    const Place place = facts.place("strategy.pipeline.layers");
-    const auto listed = static_cast<std::int64_t>(
-        expand_layout(facts.text("strategy.pipeline.layers"), place).size());
-    if (listed % stages != 0) {
-      facts.fail("strategy.pipeline.layers",
-                 fmt::format("{} stages do not divide by {} ranks", listed, stages));
-    }
-    facts.set("strategy.pipeline.virtual_stages", listed / stages);
-    experiment["strategy"]["pipeline"]["virtual_stages"] = listed / stages;
-  }
-  const bool interleaved = facts.integer_or("strategy.pipeline.virtual_stages", 1) > 1;
-  Json& pipeline = experiment["strategy"]["pipeline"];
-  if (!interleaved && pipeline.is_object()) pipeline.erase("virtual_stages");
-  pipeline["schedule"] = interleaved ? "interleaved-1f1b" : "1f1b";
-}
-
-void read_kernels(const Facts& facts, Json& experiment) {
-  Json kernels = facts.at("arg.kernels");
-  Json object = {{"base", kernels}};
-  if (!facts.is("arg.attention", "auto")) object["attention"] = facts.at("arg.attention");
-  if (facts.flag("arg.loss")) object["loss"] = "fused";
-  experiment["strategy"]["kernels"] = object.size() == 1 ? kernels : object;
 }
 
 void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
@@ -241,6 +170,11 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   if (facts.number("arg.attention_dropout") != facts.number("arg.hidden_dropout")) {
     notes.push_back(fmt::format("dropout is taken as {} in attention and behind it", dropout));
   }
+  if (facts.flag("arg.packs")) {
+    notes.emplace_back(
+        "documents are packed into sequences: attention is planned as if each sequence were one");
+  }
+  divide_megatron_pattern(facts);
   if (options.model.is_null()) {
     find_model(facts, notes);
     workload["model"] = config_of_facts(facts);
@@ -255,33 +189,12 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
       multiple != vocabulary_multiple || facts.has("arg.padded_vocabulary")) {
     strategy["vocabulary_multiple"] = facts.has("arg.padded_vocabulary") ? 1 : multiple * tp;
   }
-  read_sharding(facts, notes, experiment);
+  read_megatron_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
   read_megatron_overlap(facts, experiment);
   read_megatron_offload(facts, experiment);
-  read_pipeline(facts, experiment);
-  read_kernels(facts, experiment);
-}
-
-void add_buffer_facts(const Json& strategy, std::int64_t data, Facts& facts) {
-  const Json buffer = json_at(strategy, "gradient_buffer");
-  const Json optimizer = json_at(strategy, "flat_optimizer");
-  if (json_at(strategy, "fsdp") == true) {
-    facts.set("strategy.fsdp", true);
-    facts.set("arg.sharding", "optim_grads_params");
-  }
-  if (!buffer.is_object()) return;
-  const bool overlaps = buffer["overlap"] == true;
-  facts.set("strategy.distributed_optimizer", optimizer.is_object());
-  facts.set("strategy.overlap.gradients", overlaps);
-  facts.set("strategy.overlap.parameters", json_at(optimizer, "gather") == "next_forward");
-  facts.set("strategy.loss_per_token", json_at(strategy, "loss_per_token") == true);
-  const std::int64_t elements = buffer["bucket_elements"];
-  const std::int64_t usual = overlaps ? std::max(least_bucket, bucket_per_device * data) : 0;
-  if (elements != usual) facts.set("strategy.bucket_elements", elements);
-  const std::int64_t shards = integer_at(optimizer, "shards", 0);
-  if (shards > 0 && shards < data) facts.set("arg.instances", data / shards);
-  facts.set("arg.pads_buckets", buffer["bucket_multiple"] == padded_bucket);
+  read_megatron_stages(facts, experiment);
+  read_megatron_kernels(facts, experiment);
 }
 
 void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
@@ -301,22 +214,6 @@ void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
   facts.set("arg.pads_experts", experts["pad_to_capacity"]);
 }
 
-// Its keys are the file's, but for the schedule, which follows, and layers of each stage, which no
-// key says.
-void add_pipeline_facts(const Json& strategy, Facts& facts) {
-  const Json pipeline = json_at(strategy, "pipeline");
-  if (!pipeline.is_object()) return;
-  for (const auto& [key, value] : pipeline.items()) {
-    const bool follows = key == "schedule" || key == "receives" || key == "sends";
-    if (follows || value.is_array() || (key == "virtual_stages" && value == 1)) continue;
-    const std::string fact = fmt::format("strategy.pipeline.{}", key);
-    if (!value.is_object()) facts.set(fact, value);
-    if (!value.is_object()) continue;
-    for (const auto& [inner, one] : value.items())
-      facts.set(fmt::format("{}.{}", fact, inner), one);
-  }
-}
-
 void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data, Facts& facts) {
   facts.set("strategy.sequence_parallel", strategy["sequence_parallel"]);
   add_megatron_overlap_facts(strategy, facts);
@@ -328,23 +225,22 @@ void add_strategy_facts(const Json& strategy, std::int64_t tp, std::int64_t data
     facts.set("arg.context_sizes", {heads, facts.integer("mesh.cp") / heads});
   }
   add_megatron_offload_facts(strategy, facts);
-  add_buffer_facts(strategy, data, facts);
+  add_megatron_buffer_facts(strategy, data, facts);
   add_expert_facts(strategy, tp, facts);
-  add_pipeline_facts(strategy, facts);
+  add_megatron_stage_facts(strategy, facts);
   add_megatron_kernel_facts(strategy, facts);
 }
 
 void from_experiment(const Json& resolved, const Json& config, const Place& place, Facts& facts) {
   add_mesh_facts(resolved["mesh"], json_at(resolved, "roles"),
                  {{AxisRole::stages, "mesh.pp"},
-                  {AxisRole::batch, "mesh.dp"},
-                  {AxisRole::shard, "mesh.dp"},
+                  {AxisRole::batch, "mesh.replicas"},
+                  {AxisRole::shard, "mesh.shards"},
                   {AxisRole::context, "mesh.cp"},
                   {AxisRole::model, "mesh.tp"}},
                  facts.whole(), facts);
-  const std::int64_t tp = facts.integer_or("mesh.tp", 1), dp = facts.integer_or("mesh.dp", 1);
-  const std::int64_t cp = facts.integer_or("mesh.cp", 1);
-  facts.erase("mesh.dp");
+  const std::int64_t tp = facts.integer_or("mesh.tp", 1), cp = facts.integer_or("mesh.cp", 1);
+  const std::int64_t dp = facts.integer_or("mesh.replicas", 1) * facts.integer_or("mesh.shards", 1);
   const Json& workload = resolved["workload"];
   const std::int64_t batch = workload["batch"], microbatches = workload["microbatches"];
   facts.set("workload.batch", batch);
@@ -359,12 +255,17 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   add_megatron_type_facts(workload["precision"], facts);
   add_megatron_recompute_facts(workload["rematerialization"], facts);
   add_strategy_facts(resolved["strategy"], tp, dp * cp, facts);
+  for (const char* fact : {"mesh.replicas", "mesh.shards"}) facts.erase(fact);
   std::vector<std::string> order;
   for (const auto& [axis, size] : resolved["mesh"].items()) {
     if (size != 1) order.push_back(axis);
   }
   const AxisRoles roles;
-  if (order.size() > 1 && roles.of(order[1]) == AxisRole::stages) facts.set("arg.data_first", true);
+  const auto is_stages = [&](const std::string& axis) {
+    return roles.of(axis) == AxisRole::stages;
+  };
+  const auto stages = std::find_if(order.begin(), order.end(), is_stages);
+  if (stages != order.begin() && stages != order.end()) facts.set("arg.data_first", true);
 }
 
 }  // namespace megatron
@@ -376,7 +277,6 @@ FrameworkFile megatron_file() {
           .meaning = "Megatron-LM's arguments: a launch script, or --key value alone",
           .strategy = "megatron",
           .keys = megatron_keys(),
-          .read = read_arguments,
           .other_programs = {{"pretrain_bert.py", "BERT"},
                              {"pretrain_t5.py", "T5"},
                              {"pretrain_ict.py", "a retriever"},

@@ -60,15 +60,6 @@ std::optional<std::vector<bool>> layers_in(std::string text) {
 
 }  // namespace
 
-void add_megatron_kernel_facts(const Json& strategy, Facts& facts) {
-  const Json kernels = json_at(strategy, "kernels");
-  if (kernels.is_string()) facts.set("arg.kernels", kernels);
-  if (!kernels.is_object()) return;
-  if (kernels.contains("base")) facts.set("arg.kernels", kernels["base"]);
-  if (kernels.contains("attention")) facts.set("arg.attention", kernels["attention"]);
-  facts.set("arg.loss", json_at(kernels, "loss") == "fused");
-}
-
 std::int64_t megatron_window(const Facts& facts) {
   std::string text = without_blanks(facts.at("arg.window"));
   for (const char bracket : {'(', ')', '[', ']'}) std::erase(text, bracket);

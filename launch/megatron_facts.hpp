@@ -1,6 +1,10 @@
 // Parts of what Megatron's arguments come to: its types, what it computes again, its model.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "launch/facts.hpp"
 
 namespace shardsim {
@@ -20,8 +24,20 @@ void find_megatron_pattern(Facts& facts);
 // Of a config.json, as arguments have it.
 void add_megatron_model_facts(const Json& config, const Place& place, Facts& facts);
 
-// "kernels" of a resolved strategy, as arguments have it.
+// Stacks, attention, fused losses and CUDA graphs as "kernels" of a strategy, and back.
+void read_megatron_kernels(const Facts& facts, Json& experiment);
 void add_megatron_kernel_facts(const Json& strategy, Facts& facts);
+
+// "M-M*|M-M-": stages of a pattern as "arg.pattern_stages", the pattern without them.
+void divide_megatron_pattern(Facts& facts);
+// "strategy.pipeline..." and what goes into it with others, and back.
+void read_megatron_stages(Facts& facts, Json& experiment);
+void add_megatron_stage_facts(const Json& strategy, Facts& facts);
+
+// The distributed optimizer's instances and buckets; Megatron's FSDP, whose data axis falls into
+// replicas and shards with several instances; and back, of so many devices with different tokens.
+void read_megatron_sharding(const Facts& facts, std::vector<std::string>& notes, Json& experiment);
+void add_megatron_buffer_facts(const Json& strategy, std::int64_t data, Facts& facts);
 
 // "arg.late_weights" and "arg.late_microbatches" as what "overlap" says more, and all of it back.
 void read_megatron_overlap(const Facts& facts, Json& experiment);

@@ -49,7 +49,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "phase-transition-iterations",
       "no-data-sharding",
       "retro-return-doc-ids",
-      "sft",
       "sft-tokenizer-prompt-format"}},
     {"of how long training goes on and at which rates",
      {"train-iters",
@@ -317,12 +316,8 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "moe-deepep-num-sms",
       "moe-hybridep-num-sms",
       "disable-parameter-transpose-cache",
-      "enable-cuda-graph",
-      "cuda-graph-impl",
-      "cuda-graph-scope",
       "cuda-graph-warmup-steps",
       "cuda-graph-use-single-mempool",
-      "external-cuda-graph",
       "fused-single-qkv-rope",
       "disable-symmetric-registration",
       "nccl-ub",
@@ -342,6 +337,14 @@ const std::vector<HarmlessKeys> harmless_keys = {
 }  // namespace megatron
 }  // namespace
 
-const std::vector<HarmlessKeys>& megatron_harmless_keys() { return megatron::harmless_keys; }
+const std::vector<HarmlessKeys>& megatron_harmless_keys() {
+  static const std::vector<HarmlessKeys> all = [] {
+    std::vector<HarmlessKeys> keys = megatron::harmless_keys;
+    const std::vector<HarmlessKeys>& newer = megatron_newer_harmless_keys();
+    keys.insert(keys.end(), newer.begin(), newer.end());
+    return keys;
+  }();
+  return all;
+}
 
 }  // namespace shardsim

@@ -265,7 +265,7 @@ const std::vector<StrategyKey> key_table = {
     {"shard_context",
      {},
      on_or_off,
-     "false; true of fsdp1, fsdp2 and torchtitan",
+     "false; true of fsdp1, fsdp2, torchtitan and megatron's \"fsdp\"",
      "of strategies with a shard axis: parameters are sharded over the sequence axes, too",
      /*of_recipes_alone=*/true},
     {"experts",

@@ -116,9 +116,14 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-KeyFile read_arguments(const std::string& text, const std::string& file) {
-  const ShellScript script = read_shell_script(text, file);
+KeyFile read_arguments(const std::string& text, const std::string& file,
+                       const GivenVariables& given) {
   KeyFile read;
+  if (is_argument_yaml(text)) {
+    read.entries = read_argument_yaml(text, file, given);
+    return read;
+  }
+  const ShellScript script = read_shell_script(text, file, given);
   bool found = false;
   ShellCommand all;
   for (const ShellCommand& command : script.commands) {

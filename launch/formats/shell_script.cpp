@@ -40,8 +40,11 @@ std::optional<std::int64_t> number_of(const std::string& text) {
 
 class Interpreter {
  public:
-  Interpreter(std::vector<ShellToken> tokens, const std::string& file)
-      : tokens_(std::move(tokens)), file_(file) {}
+  Interpreter(std::vector<ShellToken> tokens, const std::string& file,
+              const std::map<std::string, std::string, std::less<>>& given)
+      : tokens_(std::move(tokens)), file_(file) {
+    for (const auto& [name, value] : given) script_.variables[name] = {{value, 1}};
+  }
 
   ShellScript run() {
     while (at_ < tokens_.size()) {
@@ -281,8 +284,9 @@ class Interpreter {
 
 }  // namespace
 
-ShellScript read_shell_script(std::string_view text, const std::string& file) {
-  return Interpreter(shell_tokens(text, file), file).run();
+ShellScript read_shell_script(std::string_view text, const std::string& file,
+                              const std::map<std::string, std::string, std::less<>>& given) {
+  return Interpreter(shell_tokens(text, file), file, given).run();
 }
 
 }  // namespace shardsim

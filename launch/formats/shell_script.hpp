@@ -27,6 +27,9 @@ struct ShellScript {
   std::map<std::string, std::vector<ShellWord>, std::less<>> variables;  // one word, or an array's
 };
 
-[[nodiscard]] ShellScript read_shell_script(std::string_view text, const std::string& file);
+// `given`: variables that the script begins with, as its environment has them.
+[[nodiscard]] ShellScript read_shell_script(
+    std::string_view text, const std::string& file,
+    const std::map<std::string, std::string, std::less<>>& given = {});
 
 }  // namespace shardsim

@@ -31,7 +31,9 @@ struct Overlap {
 
 // --use-megatron-fsdp, --data-parallel-sharding-strategy optim_grads_params: layers are units, all
 // else is gathered once and stays until backward is through
-// (megatron/core/distributed/fsdp/src/megatron_fsdp, fsdp_unit_modules).
+// (megatron/core/distributed/fsdp/src/megatron_fsdp, fsdp_unit_modules). Shards lie over data and
+// context ("dp_cp", mcore_fsdp_adapter.py); gathers and reductions run beside kernels whatever is
+// asked for (MegatronFSDP.__init__ sets overlap_param_gather and overlap_grad_reduce).
 void shard_as_fsdp(Strategy& options) {
   options.shards_parameters = true;
   Runtime& runtime = options.runtime;
@@ -78,6 +80,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   complete_kernels(options);
   options.split_latents = options.kernels->value("base", Json()) == "eager";
   split_context(mesh, roles, ContextMethod::ring, options);
+  options.shards_over_context = options.shards_parameters && !options.sequence_axes.empty();
 }
 
 // defer_embedding_wgrad_compute, with wgrad_deferral_limit: of how many microbatches.
@@ -147,6 +150,10 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
       options.model_axis.empty() ? 1 : mesh.whole(*mesh.find(options.model_axis)).size;
   if (!field("vocabulary_multiple")) options.vocabulary_multiple = vocabulary_multiple * split;
   if (options.shards_parameters) {
+    if (!overlap.gradients || !overlap.parameters) {
+      options.notes.emplace_back(
+          "Megatron's FSDP gathers and reduces beside kernels whatever \"overlap\" says");
+    }
     if (shards) shards->fail("are of the distributed optimizer; \"fsdp\" has shards of everything");
     return;
   }

@@ -30,6 +30,28 @@ bool says_no_batch(const std::string& name) {
   return false;
 }
 
+// Of the environment, as recipes that launch these say it (best_practice/, SBATCH.sh).
+void add_variables(const std::string& name, LaunchOptions& options) {
+  if (name == "sc21_gpt.sh") {
+    options.devices = 64;
+    options.overrides = {"TP=8",   "PP=8",     "MBS=1",  "GBS=64",
+                         "NLS=96", "HS=12288", "NAH=96", "DDP=local"};
+  }
+  if (name == "domino_llama3_8b.sh") options.overrides = {"vocab-size=128256"};
+  if (!name.starts_with("zoo_")) return;
+  options.devices = 256;
+  options.overrides = {"TP=2", "EP=32", "CP=1", "MBS=1", "GBS=2048", "SEQ_LEN=4096"};
+  if (name == "zoo_deepseek_v3.yaml") {
+    options.overrides.insert(options.overrides.end(), {"PP=1", "vocab-size=129280"});
+  } else {
+    options.overrides.insert(options.overrides.end(), {"PP=8", "MOE_GROUPED_GEMM=true"});
+  }
+  if (name == "zoo_mixtral_8x22b.yaml") options.overrides[1] = "EP=8";
+  if (name == "zoo_qwen3_235b.yaml") {
+    options.overrides.insert(options.overrides.end(), {"LAYERS_PER_VP=3", "vocab-size=151936"});
+  }
+}
+
 // What the files leave to the command line.
 LaunchOptions options_of(const std::string& framework, const std::string& name) {
   LaunchOptions options;
@@ -52,6 +74,8 @@ LaunchOptions options_of(const std::string& framework, const std::string& name) 
     }
   }
   if (name == "mamba_800m.sh") options.overrides = {"vocab-size=32000"};
+  if (name.ends_with(".yaml")) options.devices = 8;
+  add_variables(name, options);
   if (name.starts_with("gpt3_175b")) options.devices = 1024;
   if (name == "llama3_70b_8xb200_32k.toml") options.devices = 8;
   return options;
@@ -64,6 +88,13 @@ const std::map<std::string, std::string> refused = {
     {"code_parrot.sh", "2 devices are no multiple"},  // four devices of two
     {"deepseek_hsdp.args", "shards of two levels"},
     {"t5_220m.sh", "trains T5"},
+    {"t5_11b.yaml", "encoders cannot be made of arguments"},
+    {"llava_mistral.sh", "networks over images cannot be made of arguments"},
+    {"dsv4_hybrid.sh", "sparse attention cannot be made of arguments"},
+    {"mfsdp_hfsdp.yaml", "shards of two levels"},
+    {"moe_muon.yaml", "\"dist_muon\" is not among"},
+    {"hybrid_cp4.yaml", "but for positions learned, norm layer"},
+    {"hybrid_stages.yaml", "but for positions learned, norm layer"},
     {"deepseek_v3_671b.toml", "known of dense models alone"},
     {"llama3_70b_8xb200_32k.toml", "steps inside of backward"},
     {"accelerate_zero1.json", "is filled in by the program"},

@@ -81,7 +81,7 @@ TEST_CASE("Megatron's layers that no class has, and patterns of layers") {
   CHECK(mixed["model_type"] == "nemotron_h");
   CHECK(mixed["hybrid_override_pattern"] == "MM*-M*M-");
   CHECK(mixed["mamba_num_heads"] == 32);  // twice the width, in heads of 64
-  CHECK_THROWS_WITH(model("--position-embedding-type none --hybrid-layer-pattern 'M*|M'"),
+  CHECK_THROWS_WITH(model("--position-embedding-type none --hybrid-layer-pattern 'M*CM'"),
                     "a.args: line 1: --hybrid-layer-pattern: expected a letter for each layer: M, "
                     "*, - or E");
 }

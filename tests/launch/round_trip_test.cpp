@@ -117,7 +117,10 @@ TEST_CASE("Megatron's arguments say all of an experiment", "[laws]") {
        R"({"workload": {"rematerialization": {"modules": ["core_attn", "mlp"]}}})"},
       {R"({"strategy": {"kernels": "transformer-engine"}})",
        R"({"strategy": {"kernels": "eager"}})",
-       R"({"strategy": {"kernels": {"base": "transformer-engine", "attention": "flash-2"}}})"},
+       R"({"strategy": {"kernels": {"base": "transformer-engine", "attention": "flash-2"}}})",
+       R"({"strategy": {"kernels": {"base": "transformer-engine", "graphs": "layer"}}})",
+       R"({"strategy": {"kernels": {"base": "transformer-engine", "graphs": ["attn", "mlp"]}}})",
+       R"({"strategy": {"kernels": {"base": "eager", "graphs": "full-iteration"}}})"},
       {"{}", R"({"strategy": {"clip_gradients": false}})", R"({"workload": {"batch": 32}})",
        R"({"workload": {"optimizer": "sgd"}})"}};
   const bool holds = rc::check([&] {
@@ -165,6 +168,37 @@ TEST_CASE("Megatron's arguments for experts, stages and sequences", "[laws]") {
                          R"({"strategy": {"pipeline": {"ends": {"first": 7, "last": 7}}}})",
                          R"({"strategy": {"pipeline": {"layers": "Et*8|t*8|t*8|t*8L"}}})"},
                         {"{}", R"({"strategy": {"kernels": "transformer-engine"}})"}}),
+                 "megatron");
+  });
+  CHECK(staged);
+}
+
+TEST_CASE("Megatron's arguments for its FSDP and for stages of a pattern", "[laws]") {
+  const bool shards = rc::check([&] {
+    require_same(
+        drawn(R"({"workload": {"model": {"base": "llama-3.1-8b", "num_hidden_layers": 4},
+                  "step": "train", "batch": 16, "microbatch": 1, "sequence": 512}, "mesh": {},
+                  "strategy": {"name": "megatron", "fsdp": true}})",
+              {{R"({"mesh": {"dp": 8}})", R"({"mesh": {"dp_replicate": 2, "dp_shard": 4}})",
+                R"({"mesh": {"dp_replicate": 4, "dp_shard": 2, "tp": 2}})",
+                R"({"mesh": {"dp": 4, "cp": 2}, "strategy": {"context": {"method": "ring"}}})"},
+               {"{}", R"({"workload": {"rematerialization": "full"}})"}}),
+        "megatron");
+  });
+  CHECK(shards);
+  const bool staged = rc::check([&] {
+    require_same(drawn(R"({"workload": {"model": {"model_type": "nemotron_h", "hidden_size": 1024,
+                  "intermediate_size": 4096, "num_hidden_layers": 8, "num_attention_heads": 16,
+                  "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 32000,
+                  "mlp_hidden_act": "relu2", "max_position_embeddings": 4096,
+                  "tie_word_embeddings": false, "hybrid_override_pattern": "MM*-M*M-",
+                  "mamba_num_heads": 32, "mamba_head_dim": 64, "ssm_state_size": 128,
+                  "n_groups": 8}, "step": "train", "batch": 16, "microbatch": 1, "sequence": 512},
+                  "mesh": {"pp": 2, "dp": 2}, "strategy": {"name": "megatron"}})",
+                       {{R"({"strategy": {"pipeline": {"layers": [3, 5]}}})",
+                         R"({"strategy": {"pipeline": {"layers": [1, 3, 2, 2], "virtual_stages": 2,
+                    "schedule": "interleaved-1f1b"}}})"},
+                        {"{}", R"({"workload": {"batch": 32}})"}}),
                  "megatron");
   });
   CHECK(staged);
