@@ -205,9 +205,20 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   read_policy(facts, workload);
   workload["dropout"] = facts.flag("arg.has_dropout") ? facts.number("arg.dropout") : 0;
   Json& strategy = experiment["strategy"];
-  if (facts.number("arg.clip") > 0) strategy["clip_gradients"] = true;
+  if (const auto rules = maxtext_rules(facts, experiment["mesh"], has_experts(workload["model"]))) {
+    strategy["name"] = "maxtext";
+    strategy["rules"] = *rules;
+    for (const Json& rule : *rules) {  // an axis of one device may still keep another rule out
+      for (const Json& axis : rule[1].is_array() ? rule[1] : Json::array({rule[1]})) {
+        Json& size = experiment["mesh"][axis.get<std::string>()];
+        if (size.is_null()) size = 1;
+      }
+    }
+  }
+  const bool has_own = strategy["name"] == "maxtext";
+  if (facts.number("arg.clip") > 0 && !has_own) strategy["clip_gradients"] = true;
   for (const char* axis : {"sequence", "context"}) {
-    if (experiment["mesh"].contains(axis)) strategy["sequence_axes"].push_back(axis);
+    if (integer_at(experiment["mesh"], axis, 1) > 1) strategy["sequence_axes"].push_back(axis);
   }
   if (strategy.contains("sequence_axes")) {
     strategy["context"] = {{"method", facts.at("arg.context")},
@@ -217,12 +228,16 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
     strategy["experts"]["capacity_factor"] = facts.number("arg.capacity");
   }
   read_pipeline(facts, strategy);
-  strategy["kernels"] = "xla";
-  if (!facts.is("arg.attention", "autoselected")) {
+  if (!has_own) strategy["kernels"] = "xla";
+  if (!facts.is("arg.attention", "autoselected") && !has_own) {
     strategy["kernels"] = {{"base", "xla"}, {"attention", facts.at("arg.attention")}};
   }
-  notes.emplace_back(
-      "the rules of base.yml are taken as shards over fsdp and splits over tensor (strategy xla)");
+  notes.emplace_back(has_own
+                         ? "rules that are not those of base.yml are taken as they are (strategy "
+                           "maxtext), those of activations as what follows from them; clipping "
+                           "and the choice of a kernel are left out"
+                         : "the rules of base.yml are taken as shards over fsdp and splits over "
+                           "tensor (strategy xla)");
 }
 
 void add_policy(const Json& policy, Facts& facts) {

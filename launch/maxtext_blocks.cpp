@@ -28,12 +28,22 @@ struct OwnBlock {
 // What a block has unless its row says otherwise.
 const Known neutral = {{"arg.post_norms", "false"},    {"arg.sink", "false"},
                        {"arg.mlp_bias", "false"},      {"arg.uses_index", "false"},
-                       {"arg.rotary_fraction", "1.0"}, {"arg.temperature_tuning", "false"}};
+                       {"arg.rotary_fraction", "1.0"}, {"arg.temperature_tuning", "false"},
+                       {"arg.global_dim", "0"},        {"arg.global_kv_heads", "0"},
+                       {"arg.shares_kv", "false"},     {"arg.per_layer", "0"},
+                       {"arg.kv_shared_layers", "0"},  {"arg.double_wide", "false"}};
 const std::vector<BlockKey> sizes = {
     {"hidden_size", "arg.hidden"},        {"num_hidden_layers", "arg.layers"},
     {"num_attention_heads", "arg.heads"}, {"num_key_value_heads", "arg.kv_heads"},
     {"head_dim", "arg.head_dim"},         {"vocab_size", "model.vocab"},
     {"tie_word_embeddings", "model.tied"}};
+
+constexpr std::string_view gemma4_type = "gemma4_text";
+constexpr const char* per_layer_key = "hidden_size_per_layer_input";
+constexpr std::int64_t layers_of_e2b = 35;
+constexpr std::int64_t width_of_e2b = 1536;
+
+bool is_small_gemma4(const Json& config) { return config.value(per_layer_key, 256) > 0; }
 
 constexpr std::string_view gelu = R"(["gelu", "linear"])";
 constexpr std::string_view silu = R"(["silu", "linear"])";
@@ -112,10 +122,85 @@ std::vector<OwnBlock> routed_blocks() {
            hybrid}};
 }
 
+// models/gemma4.py and gemma4_small.py, read 2026-11-28.
+std::vector<OwnBlock> gemma4_blocks() {
+  const BlockKey full_width = {"global_head_dim", "arg.global_dim"};
+  return {{"gemma4",
+           gemma4_type,
+           "Gemma4ForCausalLM",
+           {{"arg.activations", gelu}, {"arg.post_norms", "true"}},
+           {width,
+            window,
+            full_width,
+            {"num_global_key_value_heads", "arg.global_kv_heads"},
+            {"attention_k_eq_v", "arg.shares_kv"},
+            {"num_experts", "arg.experts"},
+            {"top_k_experts", "arg.top_k"},
+            {"moe_intermediate_size", "arg.expert_width"}},
+           /*layers=*/1,
+           {{"final_logit_softcapping", "30.0"},
+            {"hidden_size_per_layer_input", "0"},
+            {"num_kv_shared_layers", "0"}}},
+          {"gemma4_small",
+           gemma4_type,
+           "Gemma4ForCausalLM",
+           {{"arg.activations", gelu}, {"arg.post_norms", "true"}},
+           {width,
+            window,
+            full_width,
+            {per_layer_key, "arg.per_layer"},
+            {"vocab_size_per_layer_input", "arg.per_layer_vocab"},
+            {"num_kv_shared_layers", "arg.kv_shared_layers"},
+            {"use_double_wide_mlp", "arg.double_wide"}},
+           /*layers=*/1,
+           {{"final_logit_softcapping", "30.0"}}}};
+}
+
+// What of a Gemma 4 follows: a mixture where there are several experts, and which layers attend to
+// all tokens (gemma4_small.py: every fifth of E2B, which is known by its sizes, else every sixth).
+void finish_gemma4(Json& config) {
+  if (config.value("num_global_key_value_heads", 0) == 0)
+    config.erase("num_global_key_value_heads");
+  const bool routed = config.value("num_experts", 1) > 1;
+  if (routed) config["enable_moe_block"] = true;
+  if (!routed) {
+    for (const char* key : {"num_experts", "top_k_experts", "moe_intermediate_size"}) {
+      config.erase(key);
+    }
+  }
+  const std::int64_t layers = config["num_hidden_layers"];
+  if (!is_small_gemma4(config)) return;
+  const bool is_e2b = layers == layers_of_e2b && config["hidden_size"] == width_of_e2b;
+  const std::int64_t period = is_e2b ? 5 : 6;
+  for (std::int64_t i = 1; i <= layers; ++i) {
+    config["layer_types"].push_back(i % period == 0 ? "full_attention" : "sliding_attention");
+  }
+}
+
+// The other way: what a config.json leaves to its class.
+Json with_gemma4_defaults(Json config) {
+  const std::pair<const char*, Json> otherwise[] = {{"num_global_key_value_heads", 0},
+                                                    {"attention_k_eq_v", false},
+                                                    {"num_experts", 1},
+                                                    {"top_k_experts", 1},
+                                                    {"moe_intermediate_size", 1},
+                                                    {"use_double_wide_mlp", false},
+                                                    {"global_head_dim", 512},
+                                                    {"num_kv_shared_layers", 0},
+                                                    {per_layer_key, 256},
+                                                    {"vocab_size_per_layer_input", 262'144},
+                                                    {"tie_word_embeddings", true}};
+  for (const auto& [key, value] : otherwise) {
+    if (!config.contains(key) || config[key].is_null()) config[key] = value;
+  }
+  return config;
+}
+
 const std::vector<OwnBlock>& table() {
   static const std::vector<OwnBlock> rows = [] {
     std::vector<OwnBlock> all = dense_blocks();
     for (OwnBlock& block : routed_blocks()) all.push_back(std::move(block));
+    for (OwnBlock& block : gemma4_blocks()) all.push_back(std::move(block));
     return all;
   }();
   return rows;
@@ -133,7 +218,10 @@ const OwnBlock* block_named(std::string_view name) {
 
 const OwnBlock* block_of(const Json& config) {
   const std::string type = config.value("model_type", "");
-  return find_block([&](const OwnBlock& one) { return one.model_type == type; });
+  return find_block([&](const OwnBlock& one) {
+    const bool fits = one.model_type == type;
+    return fits && (type != gemma4_type || (one.name == "gemma4") != is_small_gemma4(config));
+  });
 }
 
 std::vector<BlockKey> keys_of(const OwnBlock& block) {
@@ -155,7 +243,8 @@ void require(const Facts& facts, std::string_view fact, std::string_view json,
 Json value_in(const Facts& facts, std::string_view fact) {
   if (fact == "arg.nope_interval" && facts.at(fact) == -1) return facts.integer("arg.layers") + 1;
   const Json& value = facts.at(fact);
-  const bool may_be_none = fact == "arg.chunk" || fact == "arg.window";
+  const bool may_be_none = fact == "arg.chunk" || fact == "arg.window" ||
+                           fact == "arg.global_kv_heads" || fact == "arg.kv_shared_layers";
   return value.is_number_integer() ? Json(facts.integer(fact, may_be_none ? 0 : 1)) : value;
 }
 
@@ -186,13 +275,15 @@ Json config_of_maxtext_block(const Facts& facts) {
   const std::int64_t layers = config["num_hidden_layers"];
   config["num_hidden_layers"] = block.layers * layers;
   for (const auto& [key, json] : block.constants) config[std::string(key)] = Json::parse(json);
+  if (block.model_type == gemma4_type) finish_gemma4(config);
   return config;
 }
 
 bool has_maxtext_block(const Json& config) { return block_of(config) != nullptr; }
 
-void add_maxtext_block_facts(const Json& config, const Place& place, Facts& facts) {
-  const OwnBlock& block = *block_of(config);
+void add_maxtext_block_facts(const Json& given, const Place& place, Facts& facts) {
+  const OwnBlock& block = *block_of(given);
+  const Json config = block.model_type == gemma4_type ? with_gemma4_defaults(given) : given;
   facts.set("arg.block", block.name);
   for (const auto& [fact, json] : block.is) facts.set(fact, Json::parse(json));
   for (const BlockKey& key : keys_of(block)) {

@@ -19,6 +19,6 @@ namespace shardsim {
 
 [[nodiscard]] bool has_maxtext_block(const Json& config);
 // Throws InputError for a config.json that leaves a size out.
-void add_maxtext_block_facts(const Json& config, const Place& place, Facts& facts);
+void add_maxtext_block_facts(const Json& given, const Place& place, Facts& facts);
 
 }  // namespace shardsim

@@ -302,7 +302,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "bwd_quantization_calibration_method",
       "enable_nnx",
       "pure_nnx",
-      "mesh_axes",
       "quant_cfg_path",
       "xla_tpu_*"}},
     {"of inference and of other inputs than text",

@@ -90,8 +90,13 @@ void refuse_others(const Block& block, const Facts& facts) {
   const auto refuse = [&](const char* fact) {
     facts.fail(fact, "name the model's config.json with --model");
   };
-  for (const char* fact : {"arg.post_norms", "arg.sink", "arg.mlp_bias"}) {
+  for (const char* fact :
+       {"arg.post_norms", "arg.sink", "arg.mlp_bias", "arg.shares_kv", "arg.double_wide"}) {
     if (facts.flag(fact)) refuse(fact);
+  }
+  for (const char* fact :
+       {"arg.global_dim", "arg.global_kv_heads", "arg.per_layer", "arg.kv_shared_layers"}) {
+    if (facts.integer(fact, 0) > 0) refuse(fact);
   }
   if (facts.number("arg.rotary_fraction") != 1) refuse("arg.rotary_fraction");
   if (block.gated && facts.integer("arg.positions", -1) != -1) refuse("arg.positions");

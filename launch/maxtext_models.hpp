@@ -1,6 +1,8 @@
 // MaxText's models: by model_name, or by the sizes that its decoder blocks have.
 #pragma once
 
+#include <optional>
+
 #include <string_view>
 #include <vector>
 
@@ -22,5 +24,10 @@ struct MaxtextModel {
 // Of a model as the experiment has it, and its config.json.
 void add_maxtext_model_facts(const Json& model, const Json& config, const Place& place,
                              Facts& facts);
+
+// "logical_axis_rules" or "custom_mesh_and_rule" on that mesh, where they come to something else
+// than what the strategy "xla" does; without rules of activations. Throws InputError for rules that
+// split batch or sequence over other axes, and with stages or a split sequence for all others.
+[[nodiscard]] std::optional<Json> maxtext_rules(const Facts& facts, const Json& mesh, bool routed);
 
 }  // namespace shardsim

@@ -19,6 +19,15 @@ constexpr std::string_view gemma2 =
 constexpr std::string_view gemma3 =
     R"({"decoder_block": "gemma3", "mlp_activations": ["gelu", "linear"], "vocab_size": 262144,
         "logits_via_embedding": true, "sliding_window_size": 1024, "use_post_attn_norm": true})";
+constexpr std::string_view gemma4 =
+    R"({"decoder_block": "gemma4", "head_dim": 256, "global_head_dim": 512,
+        "mlp_activations": ["gelu", "linear"], "vocab_size": 262144, "logits_via_embedding": true,
+        "sliding_window_size": 1024, "use_post_attn_norm": true, "share_kv_projections": true})";
+constexpr std::string_view gemma4_small =
+    R"({"decoder_block": "gemma4_small", "head_dim": 256, "global_head_dim": 512,
+        "mlp_activations": ["gelu", "linear"], "vocab_size": 262144, "logits_via_embedding": true,
+        "sliding_window_size": 512, "use_post_attn_norm": true, "hidden_size_per_layer_input": 256,
+        "vocab_size_per_layer_input": 262144})";
 constexpr std::string_view gpt_oss =
     R"({"decoder_block": "gpt_oss", "base_emb_dim": 2880, "base_num_query_heads": 64,
         "base_num_kv_heads": 8, "head_dim": 64, "base_mlp_dim": 2880, "base_moe_mlp_dim": 2880,
@@ -118,6 +127,20 @@ const std::vector<MaxtextModel> models = {
     {"gemma3-4b", gemma3,
      R"({"base_emb_dim": 2560, "base_num_decoder_layers": 34, "base_num_query_heads": 8,
          "base_num_kv_heads": 4, "head_dim": 256, "base_mlp_dim": 10240})"},
+    {"gemma4-26b", gemma4,
+     R"({"base_emb_dim": 2816, "base_num_decoder_layers": 30, "base_num_query_heads": 16,
+         "base_num_kv_heads": 8, "global_num_kv_heads": 2, "base_mlp_dim": 2112,
+         "base_moe_mlp_dim": 704, "num_experts": 128, "num_experts_per_tok": 8})"},
+    {"gemma4-31b", gemma4,
+     R"({"base_emb_dim": 5376, "base_num_decoder_layers": 60, "base_num_query_heads": 32,
+         "base_num_kv_heads": 16, "global_num_kv_heads": 4, "base_mlp_dim": 21504})"},
+    {"gemma4-e2b", gemma4_small,
+     R"({"base_emb_dim": 1536, "base_num_decoder_layers": 35, "base_num_query_heads": 8,
+         "base_num_kv_heads": 1, "base_mlp_dim": 6144, "num_kv_shared_layers": 20,
+         "use_double_wide_mlp": true})"},
+    {"gemma4-e4b", gemma4_small,
+     R"({"base_emb_dim": 2560, "base_num_decoder_layers": 42, "base_num_query_heads": 8,
+         "base_num_kv_heads": 2, "base_mlp_dim": 10240, "num_kv_shared_layers": 18})"},
     {"gpt-oss-120b", gpt_oss, R"({"base_num_decoder_layers": 36, "num_experts": 128})"},
     {"gpt-oss-20b", gpt_oss, R"({"base_num_decoder_layers": 24, "num_experts": 32})"},
     {"gpt3-175b", gpt3,

@@ -11,10 +11,16 @@ constexpr std::string_view unsaved =
     "no tensor here has that name: it is computed again, \"remat\"";
 
 const std::vector<RefusedKey> refused_keys = {
-    {"logical_axis_rules", R"([[["norm", "fsdp"]]])",  // of Llama 2, and what "xla" does
-     "rules of one's own are the strategy \"maxtext\"; the usual ones are read from the degrees"},
-    {"override_logical_axis_rules", "[false]", "rules of one's own are the strategy \"maxtext\""},
-    {"custom_mesh_and_rule", R"([""])", "rules of one's own are the strategy \"maxtext\""},
+    {"lora.enable_lora", "[false]",
+     "say \"lora\" of the workload: --set workload.lora='{\"rank\": 16, \"targets\": "
+     "[\"attention\"]}'"},
+    {"student_overrides.*", "", "a student beside its teacher is not simulated"},
+    {"teacher_overrides.*", "", "a student beside its teacher is not simulated"},
+    {"trainer_devices_fraction", "", "rollouts of reinforcement learning are not simulated"},
+    {"sampler_devices_fraction", "", "rollouts of reinforcement learning are not simulated"},
+    {"num_trainer_slices", "[-1]", "rollouts of reinforcement learning are not simulated"},
+    {"num_samplers_slices", "[-1]", "rollouts of reinforcement learning are not simulated"},
+    {"rl.*", "", "rollouts of reinforcement learning are not simulated"},
     {"optimizer_memory_host_offload", "[false]", "an optimizer on the host is not simulated"},
     {"parameter_memory_host_offload", "[false]", "parameters on the host are not simulated"},
     {"shard_optimizer_over_data", "[false]", "ZeRO 1 over the data axis is not simulated of XLA"},
@@ -32,8 +38,6 @@ const std::vector<RefusedKey> refused_keys = {
     {"num_vocab_tiling", "[1]", "a loss in parts of the vocabulary is not simulated"},
     {"moba", "[false]", "attention to blocks is not simulated"},
     {"sharding_strategy", "", "shardings of servers are not read"},
-    {"global_head_dim", "[0]", of_model, true},
-    {"share_kv_projections", "[false]", of_model, true},
     {"attention_output_dim", "[-1]", of_model, true},
     {"use_untrainable_positional_embedding", "[false]", of_model, true},
     {"mhc_expansion_rate", "[0, 1]", "hyper connections are not simulated"},
@@ -103,12 +107,9 @@ const std::vector<RefusedKey> refused_keys = {
     {"communication_overlapping_alpha", "[0.0]",
      "steps between synchronizations of DiLoCo are not simulated"},
     {"muon_use_all_to_all", "[false]", "Muon over an exchange is not simulated under \"xla\""},
-    {"hidden_size_per_layer_input", "[0]", of_model, true},
-    {"num_kv_shared_layers", "[0]", of_model, true},
     {"moe_expert_input_dim", "[-1]", of_model, true},
     {"compress_ratios", "[[]]", of_model, true},
     {"engram_layers", "[[]]", of_model, true},
-    {"global_num_kv_heads", "[0]", of_model, true},
     {"moe_mlpwi_0", R"(["remat"])", unsaved},
     {"moe_mlpwi_1", R"(["remat"])", unsaved},
     {"moe_x_sorted", R"(["remat"])", unsaved},

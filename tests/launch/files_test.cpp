@@ -78,6 +78,10 @@ LaunchOptions options_of(const std::string& framework, const std::string& name) 
   add_variables(name, options);
   if (name.starts_with("gpt3_175b")) options.devices = 1024;
   if (name == "llama3_70b_8xb200_32k.toml") options.devices = 8;
+  if (name.starts_with("rules_") && framework == "maxtext") {
+    options.overrides = {"model_name=deepseek2-16b"};
+    if (name != "rules_pure-fsdp.yml") options.overrides.emplace_back("ici_expert_parallelism=8");
+  }
   return options;
 }
 
@@ -111,7 +115,11 @@ const std::map<std::string, std::string> refused = {
     {"megatron_zero3.json", "did you mean"},                    // "persitence"
     {"llama4_17bx128e.toml", "as many microbatches as ranks"},  // "still under development"
     {"zero3_leaf_qwen3_5.json", "gathered whole"},
-    {"gemma4-26b.yml", "name the model's config.json with --model"},
+    {"rules_ep-as-cp.yml", "the batch over fsdp, not over expert, fsdp"},
+    {"deepseek3-671b-batchsplit.yml", "experts' exchange beside computation"},
+    {"deepseek4-284b.yml", "name the model's config.json with --model"},
+    {"distillation.yml", "a student beside its teacher"},
+    {"rl.yml", "rollouts of reinforcement learning"},
     {"qwen3-vl-4b.yml", "name the model's config.json with --model"}};
 
 std::vector<fs::path> files_of(const std::string& framework) {
