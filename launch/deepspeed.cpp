@@ -106,8 +106,42 @@ void read_types(const Facts& facts, Json& workload) {
   if (facts.has("arg.reduce")) precision["reduce"] = facts.at("arg.reduce");
 }
 
-void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& experiment) {
+// "auto" of what follows from others, or of what transformers' own arguments have unless told
+// otherwise (integrations/deepspeed.py, trainer_config_process): one microbatch, the other type.
+void settle_automatic(Facts& facts, Notes& notes) {
+  const auto is_auto = [&](std::string_view fact) {
+    return facts.has(fact) && facts.at(fact) == "auto";
+  };
+  if (is_auto("workload.batch")) facts.erase("workload.batch");
+  if (is_auto("arg.microbatches")) {
+    facts.set("arg.microbatches", 1);
+    notes.emplace_back(
+        "gradient_accumulation_steps is \"auto\": taken as 1, transformers' default");
+  }
+  for (const auto& [fact, other] : {std::pair{"arg.fp16", "arg.bf16"}, {"arg.bf16", "arg.fp16"}}) {
+    if (is_auto(fact) && facts.at(other) == true) facts.set(fact, false);
+  }
+  for (const char* fact : {"arg.fp16", "arg.bf16"}) {
+    if (!is_auto(fact)) continue;
+    facts.fail(fact,
+               "\"auto\" is filled in by the program that reads the file: add "
+               "bf16.enabled=true or fp16.enabled=true behind it");
+  }
+}
+
+void note_overlap(const Facts& facts, std::int64_t stage, Notes& notes) {
+  if (stage < 2) return;
+  const bool overlaps = facts.has("arg.overlaps") ? facts.flag("arg.overlaps") : stage == 3;
+  if (overlaps) return;
+  notes.emplace_back(
+      "without \"overlap_comm\" DeepSpeed's backward pass waits for each reduction; they are "
+      "planned "
+      "beside it");
+}
+
+void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
   Json& workload = experiment["workload"];
+  settle_automatic(facts, notes);
   if (options.model.is_null()) {
     facts.fail("model", "says nothing of the model: add --model llama-3.1-8b, or its config.json");
   }
@@ -124,6 +158,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes&, Json& exp
   read_types(facts, workload);
   Json& strategy = experiment["strategy"];
   const std::int64_t stage = facts.integer("strategy.zero_stage", 0);
+  note_overlap(facts, stage, notes);
   if (stage == 0 && facts.at("arg.clip") != "auto" && facts.number("arg.clip") > 0) {
     strategy["clip_gradients"] = true;
   }

@@ -15,12 +15,13 @@ const std::vector<std::pair<std::string_view, std::string_view>> optimizers = {
     {"adam", R"("adamw")"},  {"FusedAdam", R"("adamw")"}, {"SGD", R"("sgd")"}};
 
 const std::vector<Key> used_keys = {
-    {"train_batch_size", "workload.batch", K::integer},
+    // May be "auto", which transformers fills in from its own arguments (deepspeed.cpp).
+    {"train_batch_size", "workload.batch", K::any},
     {"train_micro_batch_size_per_gpu", "arg.microbatch", K::integer},
-    {"gradient_accumulation_steps", "arg.microbatches", K::integer},
-    {"bf16.enabled", "arg.bf16", K::flag, "false"},
-    {"bfloat16.enabled", "arg.bf16", K::flag, "", {}, /*other_spelling=*/true},
-    {"fp16.enabled", "arg.fp16", K::flag, "false"},
+    {"gradient_accumulation_steps", "arg.microbatches", K::any},
+    {"bf16.enabled", "arg.bf16", K::any, "false"},
+    {"bfloat16.enabled", "arg.bf16", K::any, "", {}, /*other_spelling=*/true},
+    {"fp16.enabled", "arg.fp16", K::any, "false"},
     {"communication_data_type", "arg.reduce", K::text, "", types},
     {"data_types.grad_accum_dtype", "arg.gradients", K::text, "", types},
     {"gradient_clipping", "arg.clip", K::any, "0.0"},
@@ -28,6 +29,7 @@ const std::vector<Key> used_keys = {
     {"zero_optimization.stage", "strategy.zero_stage", K::integer, "0"},
     // May be "auto", which transformers fills in from the width of the model.
     {"zero_optimization.reduce_bucket_size", "arg.bucket", K::any},
+    {"zero_optimization.overlap_comm", "arg.overlaps", K::flag},
     {"zero_optimization.round_robin_gradients", "strategy.round_robin_gradients", K::flag},
     {"zero_optimization.stage3_prefetch_bucket_size", "arg.prefetch", K::any},
     {"zero_optimization.prefetch_bucket_size", "arg.prefetch", K::any, "", {}, true},
@@ -60,8 +62,8 @@ const std::vector<HarmlessKeys> harmless_keys = {
      {"steps_per_print", "wall_clock_breakdown", "memory_breakdown", "dump_state", "comms_logger.*",
       "flops_profiler.*", "tensorboard.*", "wandb.*", "csv_monitor.*", "comet.*",
       "monitor_config.*", "zero_optimization.log_trace_cache_warnings",
-      "zero_optimization.enable_sanity_checks", "verbose", "nebula.*", "$schema", "_comment",
-      "comment"}},
+      "zero_optimization.enable_sanity_checks", "verbose", "comms_config.*", "nebula.*", "$schema",
+      "_comment", "comment"}},
     {"of rates and of numbers that are computed with",
      {"scheduler.*", "optimizer.params.*", "optimizer.legacy_fusion", "fp16.loss_scale",
       "fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
@@ -88,7 +90,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
      {"activation_checkpointing.*"}},
     {"the calls are planned as DeepSpeed makes them by itself, in buckets of their own",
      {"zero_optimization.contiguous_gradients",
-      "zero_optimization.overlap_comm",
       "zero_optimization.reduce_scatter",
       "zero_optimization.allgather_partitions",
       "zero_optimization.allgather_bucket_size",

@@ -172,7 +172,8 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   if (facts.flag("arg.packs")) {
     notes.emplace_back(
-        "documents are packed into sequences: attention is planned as if each sequence were one");
+        "documents are packed into sequences: attention is planned as if each sequence were one, "
+        "unless --set workload.documents=TOKENS says how long they are");
   }
   divide_megatron_pattern(facts);
   if (options.model.is_null()) {

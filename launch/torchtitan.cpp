@@ -156,10 +156,11 @@ void read_checkpoints(const Facts& facts, const Json& model, Json& workload) {
   }
   const std::string every = facts.text("arg.every");
   if (every == "op") {
-    if (!is_dense(model)) {
+    const bool exchanges = facts.integer("arg.ep") > 1 || facts.integer("mesh.tp") > 1;
+    if (exchanges && !is_dense(model)) {
       facts.fail("arg.every",
-                 "which products \"op\" saves is known of dense models alone; take a number or "
-                 "mode \"full\"");
+                 "\"op\" also saves what exchanges and reductions of experts leave, which is not "
+                 "simulated; take a number or mode \"full\"");
     }
     workload["rematerialization"] = {{"policy", saved_products}};
     return;
@@ -204,7 +205,22 @@ void read_batch(const Facts& facts, std::int64_t data, Json& workload) {
   workload["microbatches"] = local / size;
 }
 
-void to_experiment(Facts& facts, const LaunchOptions&, Notes&, Json& experiment) {
+void read_experts(const Facts& facts, Json& strategy) {
+  const std::int64_t ep = facts.integer("arg.ep");
+  if (ep == 1) return;
+  strategy["experts"] = {{"parallel", ep}, {"tensor_parallel", facts.integer("arg.etp")}};
+  if (!facts.is("arg.dispatch", "all-to-all")) {
+    strategy["experts"]["dispatch"] = facts.at("arg.dispatch");
+  }
+  if (facts.is("arg.schedule", "dualpipev") && facts.integer("mesh.pp") > 1 &&
+      facts.flag("arg.overlaps_exchange")) {
+    facts.fail("arg.overlaps_exchange",
+               "exchanges of experts beside another microbatch's passes are not simulated where "
+               "parameters lie in shards");
+  }
+}
+
+void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& experiment) {
   const std::int64_t replicas = facts.integer("mesh.dp_replicate");
   const std::int64_t tp = facts.integer("mesh.tp"), pp = facts.integer("mesh.pp");
   const std::int64_t cp = facts.integer("mesh.cp");
@@ -227,7 +243,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes&, Json& experiment)
     if (size > 1) experiment["mesh"][name] = size;
   }
   Json& workload = experiment["workload"];
-  if (workload["model"].is_null()) workload["model"] = torchtitan_model(facts);
+  if (workload["model"].is_null()) workload["model"] = torchtitan_model(facts, notes);
   const Json model = workload["model"];
   read_batch(facts, replicas * shards, workload);
   read_types(facts, workload);
@@ -238,10 +254,11 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes&, Json& experiment)
   }
   if (tp == 1) strategy.erase("loss_parallel");
   if (facts.flag("arg.on_host")) strategy["offload"]["parameters"] = "cpu";
-  if (cp > 1) strategy["context"]["method"] = facts.at("arg.rotates");
-  if (const std::int64_t ep = facts.integer("arg.ep"); ep > 1) {
-    strategy["experts"] = {{"parallel", ep}, {"tensor_parallel", facts.integer("arg.etp")}};
+  if (cp > 1) {
+    strategy["context"] = {{"method", facts.at("arg.rotates")},
+                           {"balanced", facts.flag("arg.balanced")}};
   }
+  read_experts(facts, strategy);
   read_pipeline(facts, model, strategy);
   const Json& parts = facts.at("arg.compiled_parts");
   const bool compiles_model = std::find(parts.begin(), parts.end(), "model") != parts.end();
@@ -336,12 +353,25 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   if (json_at(strategy, "offload.parameters") == "cpu") facts.set("arg.on_host", true);
   const bool reshards = strategy.value("reshard_after_forward", Json(!staged)) == true;
   if (reshards == staged) facts.set("arg.reshard", reshards ? "always" : "never");
-  if (facts.has("mesh.cp")) facts.set("arg.rotates", json_at(strategy, "context.method"));
+  if (facts.has("mesh.cp")) {
+    facts.set("arg.rotates", json_at(strategy, "context.method"));
+    facts.set("arg.balanced", json_at(strategy, "context.balanced"));
+  }
+  facts.set("arg.dispatch", json_at(strategy, "experts.dispatch"));
   facts.set("arg.ep", integer_at(strategy, "experts.parallel", 1));
   facts.set("arg.etp", integer_at(strategy, "experts.tensor_parallel", 1));
   add_pipeline_facts(resolved, integer_at(config, "num_hidden_layers", 0), facts);
   const Json kernels = json_at(strategy, "kernels");
   facts.set("arg.compiled", kernels == "compiled" || json_at(kernels, "base") == "compiled");
+}
+
+// Since 0.3.0 configurations are functions of config_registry.py.
+KeyFile read_file(const std::string& text, const std::string& file) {
+  if (!file.ends_with(".py")) return read_toml(text, file);
+  throw InputError({file, ""},
+                   "is a program, which is not run: write what it comes to as TOML, [model] with "
+                   "name and flavor, [training], [parallelism] and what differs from their "
+                   "defaults");
 }
 
 }  // namespace torchtitan
@@ -353,7 +383,7 @@ FrameworkFile torchtitan_file() {
           .meaning = "torchtitan's TOML",
           .strategy = "torchtitan",
           .keys = torchtitan_keys(),
-          .read = read_toml,
+          .read = torchtitan::read_file,
           .to_experiment = torchtitan::to_experiment,
           .from_experiment = torchtitan::from_experiment,
           .print = print_toml};

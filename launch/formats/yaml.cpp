@@ -50,7 +50,17 @@ class Reader {
   void add_map(const YAML::Node& map, const std::string& prefix, int depth,
                std::vector<Entry>& entries) {
     for (const auto& pair : map) {
-      const std::string name = prefix + pair.first.as<std::string>();
+      const auto key = pair.first.as<std::string>();
+      if (key == "<<" && pair.second.IsMap()) {  // of another map what this one does not say
+        check(pair.second, depth);
+        YAML::Node merged;
+        for (const auto& other : pair.second) {
+          if (!map[other.first.as<std::string>()]) merged[other.first] = other.second;
+        }
+        add_map(merged, prefix, depth + 1, entries);
+        continue;
+      }
+      const std::string name = prefix + key;
       if (pair.second.IsMap() && pair.second.size() > 0) {
         check(pair.second, depth);
         add_map(pair.second, name + ".", depth + 1, entries);

@@ -65,6 +65,11 @@ LaunchOptions options_of(const std::string& framework, const std::string& name) 
     }
     if (name == "hf_zero3.json") options.overrides = {"train_micro_batch_size_per_gpu=1"};
     if (name == "bert_squad_24.json") options.devices = 4;  // 24 in sixes
+    if (name == "zero_offload_10b.json") options.devices = 10;
+    if (name == "llama_70b_multi_node.json") options.devices = 32;
+    if (name.starts_with("llamafactory_")) {
+      options.overrides = {"train_micro_batch_size_per_gpu=2", "bf16.enabled=true"};
+    }
   }
   if (name.ends_with(".args")) {  // no launch, and some neither batch nor tokens
     options.devices = name == "deepseek_v3_fsdp.args" ? 512 : 8;
@@ -77,7 +82,16 @@ LaunchOptions options_of(const std::string& framework, const std::string& name) 
   if (name.ends_with(".yaml")) options.devices = 8;
   add_variables(name, options);
   if (name.starts_with("gpt3_175b")) options.devices = 1024;
-  if (name == "llama3_70b_8xb200_32k.toml") options.devices = 8;
+  if (name.find("_8xb200_") != std::string::npos) options.devices = 8;
+  for (const auto& [file, model] : {std::pair{"blendcorpus_llama2_7b.toml", "llama-2-7b"},
+                                    std::pair{"nemotron3_nano_30b.toml", "nemotron-3-nano-30b-a3b"},
+                                    std::pair{"sft_llama3_8b.toml", "llama-3.1-8b"}}) {
+    if (name == file) *options.model = model;  // whose names are those of forks
+  }
+  if (name == "transformers_qwen3_pp2.toml") {
+    options.devices = 8;
+    *options.model = Json{{"base", "qwen3-1.7b"}, {"tie_word_embeddings", false}};
+  }
   if (name.starts_with("rules_") && framework == "maxtext") {
     options.overrides = {"model_name=deepseek2-16b"};
     if (name != "rules_pure-fsdp.yml") options.overrides.emplace_back("ici_expert_parallelism=8");
@@ -99,11 +113,20 @@ const std::map<std::string, std::string> refused = {
     {"moe_muon.yaml", "\"dist_muon\" is not among"},
     {"hybrid_cp4.yaml", "but for positions learned, norm layer"},
     {"hybrid_stages.yaml", "but for positions learned, norm layer"},
-    {"deepseek_v3_671b.toml", "known of dense models alone"},
+    {"deepseek_16b_8xb200_131k.toml", "steps inside of backward"},
+    {"flux_dev.toml", "texts and images that other networks encode"},
+    {"kimi_linear_48b.toml", "name its config.json with --model"},
+    {"qwen3_next_80b.toml", "name its config.json with --model"},
     {"llama3_70b_8xb200_32k.toml", "steps inside of backward"},
     {"accelerate_zero1.json", "is filled in by the program"},
     {"accelerate_zero3.json", "is filled in by the program"},
     {"alst_ulysses.json", "is filled in by the program"},
+    {"autoep_zero1_qwen3_5_moe.json", "experts over devices are not simulated"},
+    {"autosp.json", "DeepCompile's passes"},
+    {"bert_large_onebit_lamb.json", "\"OneBitLamb\" is not among"},
+    {"llama_70b_multi_node.json", "\"OneBitAdam\" is not among"},
+    {"zenflow.json", "ZenFlow is not simulated"},
+    {"zero_offload_10b.json", "did you mean"},  // "comm_overlap"
     {"bert_onebit_adam.json", "\"OneBitAdam\" is not among"},
     {"bert_sparse_lamb.json", "sparse attention is not simulated"},
     {"gpt2_w8a8.json", "compressed training is not simulated"},

@@ -196,9 +196,20 @@ TEST_CASE("DeepSpeed's JSON") {
   CHECK(made["strategy"]["zero_stage"] == 3);
   CHECK(made["strategy"]["bucket_elements"] == 4096 * 4096);  // transformers fills in hidden^2
   CHECK(made["strategy"]["persistence_threshold_elements"] == 40960);
-  CHECK_THROWS_WITH(deepspeed(R"({"train_batch_size": "auto"})"),
-                    "ds.json: /train_batch_size: \"auto\" is filled in by the program that reads "
-                    "the file: add train_batch_size=VALUE behind it");
+  CHECK_THROWS_WITH(
+      deepspeed(R"({"train_batch_size": "auto"})"),
+      "ds.json: says neither train_batch_size nor train_micro_batch_size_per_gpu: add "
+      "train_micro_batch_size_per_gpu=4 behind the file");
+  // As transformers fills it in: a batch of what is computed at once, and the type that is not on.
+  const std::string automatic =
+      R"("train_batch_size": "auto", "gradient_accumulation_steps": "auto",
+      "fp16": {"enabled": "auto"}, "bf16": {"enabled": )";
+  CHECK(deepspeed("{\"train_micro_batch_size_per_gpu\": 2, " + automatic +
+                  "true}}")["workload"]["batch"] == 16);
+  CHECK_THROWS_WITH(
+      deepspeed("{\"train_micro_batch_size_per_gpu\": 2, " + automatic + "\"auto\"}}"),
+      "ds.json: /fp16/enabled: \"auto\" is filled in by the program that reads the file: add "
+      "bf16.enabled=true or fp16.enabled=true behind it");
   CHECK_THROWS_WITH(deepspeed(R"({"train_batch_size": 10})"),
                     "ds.json: /train_batch_size: a batch of 10 is no multiple of 1 microbatches on "
                     "8 data-parallel ranks");

@@ -207,12 +207,14 @@ TEST_CASE("Megatron's arguments for its FSDP and for stages of a pattern", "[law
 TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
   const std::vector<Choices> dimensions = {
       // The second with the sizes of Qwen3 8B, whose head is not its embedding.
-      {R"({"workload": {"model": "llama-3.1-8b"}})",
+      {R"({"workload": {"model": "llama-3.1-8b"}})", R"({"workload": {"model": "gpt-oss-120b"}})",
        R"({"workload": {"model": {"base": "qwen3-1.7b", "hidden_size": 4096, "intermediate_size": 12288,
            "num_hidden_layers": 36, "num_attention_heads": 32, "tie_word_embeddings": false}}})"},
       {R"({"mesh": {"dp_shard": 8}})", R"({"mesh": {"dp_shard": 4, "tp": 2}})",
        R"({"mesh": {"dp_replicate": 2, "dp_shard": 4}})", R"({"mesh": {"fsdp": 2, "tensor": 4}})",
-       R"({"mesh": {"dp_shard": 4, "cp": 2}})", R"({"mesh": {"pp": 2, "dp_shard": 4}})",
+       R"({"mesh": {"dp_shard": 4, "cp": 2}})",
+       R"({"mesh": {"dp_shard": 4, "cp": 2}, "strategy": {"context": {"balanced": false}}})",
+       R"({"mesh": {"pp": 2, "dp_shard": 4}})",
        R"({"mesh": {"pp": 2, "dp_shard": 2, "tp": 2},
            "strategy": {"pipeline": {"schedule": "interleaved-1f1b"}}})",
        R"({"mesh": {"pp": 4, "dp_shard": 2}, "strategy": {"pipeline": {"schedule": "gpipe"}}})"},

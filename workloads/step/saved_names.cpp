@@ -112,7 +112,10 @@ Tensors every_other(const Block& block) {
   bool keeps = false;
   return results_of(block, [&](const Op& op) {
     const OpKind kind = kind_of(op);
-    if (op.function == Function::matmul || op.function == Function::linear) return keeps = !keeps;
+    if (op.function == Function::matmul || op.function == Function::linear) {
+      // Routers' are computed again and not counted (per_op_sac_force_recompute_mm_shapes_by_fqns).
+      return op.module != OpModule::experts && (keeps = !keeps);
+    }
     return kind == OpKind::attention || kind == OpKind::scan || kind == OpKind::chunked_scan;
   });
 }
