@@ -54,6 +54,9 @@ void read_balance(const JsonReader& balance, ExpertLayout& experts) {
     skew->fail("a capacity factor says how many rows each expert gets: leave one out");
   }
   experts.skew = read_rows(*skew);
+  if (experts.skew < 1) {
+    skew->fail("expected at least 1: the busiest device gets an even share or more");
+  }
 }
 
 void read_how(const JsonReader& json, ExpertLayout& experts) {

@@ -9,6 +9,7 @@
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/compile/context_warnings.hpp"
 #include "strategies/compile/kernel_lists.hpp"
 #include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/context_axes.hpp"
@@ -340,6 +341,9 @@ void describe(Compilation& c) {
   compiled.warnings = layout.warnings;
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
                            c.strategy.notes.end());
+  for (std::string& warning : context_warnings(workload, layout, mesh)) {
+    compiled.warnings.push_back(std::move(warning));
+  }
   if (const std::string uneven = uneven_stages(c); !uneven.empty()) {
     compiled.warnings.push_back(uneven);
   }

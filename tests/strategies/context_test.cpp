@@ -2,7 +2,9 @@
 // is computed the same by all of them.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "model_step.hpp"
@@ -54,6 +56,31 @@ const Json two_by_two = {{"method", "ring+all-to-all"}, {"head_devices", 2}};
 constexpr std::int64_t queries = sequence / devices * 32 * 128 * 2;
 
 }  // namespace
+
+TEST_CASE("What is left out of a split sequence is said") {
+  const auto warnings = [](const Json& model, const char* method, std::int64_t axis) {
+    const Json json = {{"name", "megatron"}};
+    const Json with = {{"name", "megatron"}, {"context", {{"method", method}}}};
+    const Mesh mesh({{"dp", 2}, {"cp", axis}});
+    const Step step{.batch = 2, .sequence = sequence};
+    return compile(build_step(load_model_config(JsonReader(model, {"model", ""}), ""), step), step,
+                   mesh, read_strategy(JsonReader(axis > 1 ? with : json, {"strategy", ""}), mesh))
+        .warnings;
+  };
+  const auto says = [](const std::vector<std::string>& all, const char* words) {
+    return std::any_of(all.begin(), all.end(), [&](const std::string& one) {
+      return one.find(words) != std::string::npos;
+    });
+  };
+  const Json windows = {{"base", "mistral-7b-v0.1"}, {"num_hidden_layers", 2}};  // of 4,096
+  CHECK(says(warnings(windows, "ring", 4), "Transformer Engine refuses windows in a ring"));
+  CHECK_FALSE(says(warnings(windows, "all-gather", 4), "windows in a ring"));
+  const Json mixed = {{"base", "nemotron-3-nano-30b-a3b"}, {"num_hidden_layers", 6}};
+  CHECK(says(warnings(mixed, "ring", 4), "scans are planned of each device's part alone"));
+  CHECK_FALSE(says(warnings(mixed, "ring", 1), "scans are planned"));
+  const Json plain = {{"base", "llama-3.1-8b"}, {"num_hidden_layers", 2}};
+  CHECK_FALSE(says(warnings(plain, "ring", 4), "windows in a ring"));
+}
 
 TEST_CASE("In a ring keys and values go round, and backward their gradients come home") {
   const Plan plan = plan_with({{"method", "ring"}});

@@ -83,6 +83,11 @@ TEST_CASE("A description may be written in place, or by what it differs in") {
   expected["num_hidden_layers"] = 4;
   CHECK(*shallow.json == expected);
   CHECK(shallow.name == "llama-3.1-8b (num_hidden_layers=4)");
+  // Of fewer layers the first, where a base lists a kind for each.
+  const Json cut = *loaded({{"base", "gpt-oss-120b"}, {"num_hidden_layers", 3}}).json;
+  CHECK(cut["layer_types"] == Json{"sliding_attention", "full_attention", "sliding_attention"});
+  const Json mixed = *loaded({{"base", "nemotron-3-nano-30b-a3b"}, {"num_hidden_layers", 6}}).json;
+  CHECK(mixed["hybrid_override_pattern"] == "MEMEM*");
   CHECK_THROWS_WITH(loaded({{"base", "llama-3.1-8"}}),
                     "a.json: /workload/model/base: no model or file \"llama-3.1-8\", did you mean "
                     "\"llama-3.1-8b\"?");

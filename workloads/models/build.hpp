@@ -97,7 +97,8 @@ struct ModelConfig {
 [[nodiscard]] ModelConfig load_model_config(const std::string& name, const std::string& directory,
                                             const Place& place);
 // As an experiment has it: a name; a config.json written in place; or the keys in which a model
-// differs from another, {"base": "llama-3.1-405b", "num_hidden_layers": 4}.
+// differs from another, {"base": "llama-3.1-405b", "num_hidden_layers": 4}: of fewer layers the
+// first, where the base lists what each is.
 [[nodiscard]] ModelConfig load_model_config(const JsonReader& model, const std::string& directory);
 
 // Of transformers, "mixtral"; of our own descriptions the model_type. Throws InputError for an

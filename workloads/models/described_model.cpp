@@ -72,6 +72,17 @@ void note_positions(const JsonReader& json, const TokenCache& cache,
       cache.places, most));
 }
 
+void note_positions(const JsonReader& json, std::int64_t tokens, std::vector<std::string>& notes) {
+  const auto positions = json.find("max_position_embeddings");
+  if (!positions || !positions->json().is_number_integer()) return;
+  const auto most = positions->json().get<std::int64_t>();
+  if (tokens <= most) return;
+  notes.push_back(fmt::format(
+      "{} tokens are more than the model's {} positions (max_position_embeddings): Megatron-LM "
+      "refuses them unless --max-position-embeddings says more",
+      tokens, most));
+}
+
 // An encoder's positions and its decoder's are as many.
 std::int64_t longest(const WorkloadOptions& options) {
   if (!options.cache) return std::max(*options.sequence, options.target.value_or(0));
@@ -107,6 +118,9 @@ Workload build_described(const ModelConfig& config, const WorkloadOptions& optio
     require_positions(json, model.spec, longest(options));
   }
   if (options.cache) note_positions(json, *options.cache, model.notes);
+  if (!options.cache && models::reads_tokens(model.spec)) {
+    note_positions(json, longest(options), model.notes);
+  }
   Workload workload = models::build_graph(model.spec, options, json.place());
   workload.notes.insert(workload.notes.begin(), model.notes.begin(), model.notes.end());
   return workload;

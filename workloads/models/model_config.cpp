@@ -92,6 +92,25 @@ std::string inline_name(const JsonReader& model) {
   return "model";
 }
 
+// Of fewer layers the first: what a base lists for each of its own is cut off, "layer_types" and
+// "hybrid_override_pattern", unless the changes list it themselves.
+void cut_lists(const Json& changes, std::size_t before, Json& config) {
+  const auto wanted = changes.find("num_hidden_layers");
+  if (wanted == changes.end() || !wanted->is_number_integer() || *wanted < 0) return;
+  const auto layers = wanted->get<std::size_t>();
+  if (layers >= before) return;
+  for (const char* key : {"layer_types", "mlp_layer_types", "hybrid_override_pattern"}) {
+    if (changes.contains(key) || !config.contains(key)) continue;
+    Json& list = config[key];
+    if (list.is_array() && list.size() == before) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(layers), list.end());
+    }
+    if (list.is_string() && list.get<std::string>().size() == before) {
+      list = list.get<std::string>().substr(0, layers);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> shipped_models() {
@@ -141,7 +160,9 @@ ModelConfig load_model_config(const JsonReader& model, const std::string& direct
   if (changes.empty()) return config;
   config.name += " (" + changes_text(changes) + ")";
   config.path = path;
+  const std::size_t layers = config.json->value("num_hidden_layers", std::size_t{0});
   config.json->merge_patch(changes);
+  cut_lists(changes, layers, *config.json);
   // A null is the file's own word (no latent of queries), not the lack of one.
   for (const auto& [key, value] : changes.items()) {
     if (value.is_null()) (*config.json)[key] = nullptr;
