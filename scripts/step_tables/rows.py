@@ -13,6 +13,11 @@ TIME_LIMIT_S = 120
 MEMORY_KINDS = {"allocated": "allocated_bytes", "reserved": "reserved_bytes", "smi": "process_bytes"}
 # What a row's source says and its experiment does not, for which there is a key.
 SAID_BESIDE = {"one-shot all-reduce": ("algorithms", {"all-reduce": "one-shot"})}
+# Pope et al.'s partitionings, which their rows name beside an experiment whose axes have no roles:
+# the variants of an example that has them, by layout and step.
+PARTITIONINGS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "palm-540b-served.json"
+VARIANTS = {("WS 2D", "decode"): "decode", ("WS 2D", "prefill"): "prefill",
+            ("WG XYZ", "prefill"): "prefill of many"}
 
 
 def measured_time(row):
@@ -28,10 +33,36 @@ def memory_of(result, row):
     return {kind: counted[key] for kind, key in MEMORY_KINDS.items()}
 
 
+def merged(base, changes):
+    if not isinstance(base, dict) or not isinstance(changes, dict):
+        return changes
+    return {**base, **{key: merged(base.get(key), value) for key, value in changes.items()}}
+
+
+def partitioned(row):
+    """The row's experiment under the partitioning that its source names, or as it is."""
+    layouts = [text.split(": ")[1] for text in row.get("not_said", [])
+               if text.startswith("ffn_layout: ")]
+    workload = row["experiment"]["workload"]
+    variant = VARIANTS.get((layouts[0], workload["step"])) if layouts else None
+    if variant is None:
+        return dict(row["experiment"])
+    lines = PARTITIONINGS.read_text().splitlines()
+    whole = json.loads("\n".join(line for line in lines if not line.startswith("//")))
+    variants = {one.pop("name"): one for one in whole.pop("variants")}
+    experiment = merged(whole, variants[variant])
+    own = "context" if workload["step"] == "decode" else "sequence"
+    for key in ("batch", "precision", own):  # a prompt's "context" is what it makes
+        experiment["workload"][key] = workload[key]
+    experiment["mesh"] = row["experiment"]["mesh"]
+    experiment["machine"] = row["experiment"]["machine"]
+    return experiment
+
+
 def predict(shardsim, folder, number, row):
     """What one row came to: {"predicted": seconds} or {"refused": message}."""
     path = pathlib.Path(folder) / f"{number}.json"
-    experiment = dict(row["experiment"])
+    experiment = partitioned(row)
     for said, (key, value) in SAID_BESIDE.items():
         if any(said in text for text in row.get("not_said", [])):
             experiment.setdefault(key, value)
