@@ -23,6 +23,10 @@ std::int64_t cached_bytes(const Workload& workload) {
   return bytes;
 }
 
+std::int64_t bytes_of(const Workload& workload, const Operand& operand) {
+  return workload.bytes(operand.tensor).count();
+}
+
 }  // namespace
 
 TEST_CASE("A decoding step keeps what the model's description says") {
@@ -44,6 +48,51 @@ TEST_CASE("A decoding step keeps what the model's description says") {
     ++models_seen;
   }
   CHECK(models_seen > 70);
+}
+
+// DeepSeek-V3.2's, by hand: 16 layers keep 512 + 64 numbers and 128 of the index; GLM's next layers
+// see what the index before them has picked, and have no keys of one.
+TEST_CASE("An index of keys has a cache of its own, and attention reads what it picks") {
+  constexpr std::int64_t batch = 2, context = 4095;
+  const std::int64_t layers = 16;
+  const auto decoding = [&](Json more) {
+    Json config = {{"hidden_size", 512},
+                   {"intermediate_size", 1024},
+                   {"num_hidden_layers", layers},
+                   {"num_attention_heads", 8},
+                   {"n_routed_experts", 16},
+                   {"num_experts_per_tok", 2},
+                   {"n_group", 1},
+                   {"topk_group", 1},
+                   {"q_lora_rank", 256},
+                   {"vocab_size", 1024},
+                   {"index_n_heads", 4},
+                   {"index_topk", 256},
+                   {"max_position_embeddings", 8192}};
+    config.update(more);
+    const JsonReader reader(config, {"m.json", ""});
+    WorkloadOptions options{.batch = batch, .sequence = 1};
+    options.cache = TokenCache{.context = context, .places = context + 1};
+    return models::build_graph(models::read_model(reader, "m.json"), options, reader.place());
+  };
+  const auto picked = [](const Workload& workload) {
+    std::int64_t all = 0;
+    std::int64_t few = 0;
+    for (const Block& block : workload.blocks) {
+      for (const Op& op : block.forward) {
+        if (op.function != Function::attention) continue;
+        const bool is_few = bytes_of(workload, op.operands[1]) == batch * 256 * 576 * 2;
+        (is_few ? few : all) += block.instances();
+      }
+    }
+    return std::pair{few, all};
+  };
+  const Workload each = decoding({{"model_type", "deepseek_v32"}});
+  CHECK(cached_bytes(each) == batch * (context + 1) * layers * (512 + 64 + 128) * 2);
+  CHECK(picked(each) == std::pair<std::int64_t, std::int64_t>{layers, 0});
+  const Workload some = decoding({{"model_type", "glm_moe_dsa"}, {"index_topk_freq", 4}});
+  CHECK(picked(some) == std::pair<std::int64_t, std::int64_t>{layers, 0});
+  CHECK(cached_bytes(some) < cached_bytes(each));
 }
 
 }  // namespace shardsim::test

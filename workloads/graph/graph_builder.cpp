@@ -151,9 +151,10 @@ TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weig
 }
 
 TensorId GraphBuilder::product_with_all(const std::string& name, TensorId x, TensorId other,
-                                        Dims result, LabelId from, LabelId to) {
-  Op op = op_of(Function::matmul, name, {x});
+                                        Dims result, LabelId from, LabelId to, TensorId weights) {
+  Op op = op_of(weights == no_tensor ? Function::matmul : Function::linear, name, {x});
   op.operands.push_back({other, renamed(at(other).dims, {{from, to}})});
+  if (weights != no_tensor) op.operands.push_back(whole_of(weights));
   op.whole = {to};
   return emit(std::move(op), compute_dtype_, std::move(result));
 }

@@ -95,9 +95,10 @@ class GraphBuilder {
   // once, to the complete sum. In the compute dtype, unless `dtype` says otherwise.
   TensorId linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                   TensorId bias = no_tensor, std::optional<DType> dtype = {});
-  // x . other, whose label `from` is seen as `to`, which is whole: rows of all devices.
+  // x . other, whose label `from` is seen as `to`, which is whole: rows of all devices. With
+  // `weights` of what the result lacks, by which the kernel multiplies before it sums.
   TensorId product_with_all(const std::string& name, TensorId x, TensorId other, Dims result,
-                            LabelId from, LabelId to);
+                            LabelId from, LabelId to, TensorId weights = no_tensor);
   // The result has the dims and dtype of the first operand.
   TensorId elementwise(Function function, const std::string& name,
                        const std::vector<TensorId>& operands);

@@ -71,7 +71,8 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
       run_linear(e, "kv_b_proj", latent, a.heads * (a.nope_dim + a.value_dim), false);
   const Value key = e.copy(expanded, {batch, a.heads, sequence, qk_dim});
   const Value value = Eager::view(expanded, {batch, a.heads, sequence, a.value_dim});
-  e.cache((a.kv_rank + a.rope_dim) * size_of(e.dtype()).count(), 0);
+  const std::int64_t of_index = a.index ? a.index->head_dim : 0;
+  e.cache((a.kv_rank + a.rope_dim + of_index) * size_of(e.dtype()).count(), 0);
   const Value out =
       run_attention_kernel(e, query, key, value, {.dropout = a.dropout, .by_heads = a.turned});
   return run_linear(e, "o_proj", out, x.last(), a.bias);

@@ -1,6 +1,7 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values come from a latent
 // of kv_rank, expanded before attention; a part of each key, with rotary positions, is common to
-// all heads. Only latent and that part are cached: (kv_rank + rope) values per token and layer.
+// all heads. Only latent and that part are cached: (kv_rank + rope) values per token and layer; the
+// keys of an index, too.
 //
 // Example: DeepSeek-V3: 128 heads, nope 128 + rope 64, v 128, ranks 1536 and 512: 187 M parameters
 // a layer, a cache of 1,152 bytes per token.
@@ -15,12 +16,11 @@
 namespace shardsim::models {
 
 // Which keys a query sees (DeepSeek-V3.2's): scores of small heads of their own, of q's latent and
-// of the stream, without gradient; attention is of the `chosen` largest.
+// of the stream, without gradient; attention is of those with the largest.
 struct KeyIndex {
   std::string name = "indexer";
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t chosen = 0;
   std::string q = "wq_b", k = "wk", k_norm = "k_norm", weights = "weights_proj";
 
   bool operator==(const KeyIndex&) const = default;
@@ -41,6 +41,7 @@ struct LatentAttention {
   bool scale_by_position = false;  // queries times a number for each position (Mistral 4)
   double dropout = 0;
   std::optional<KeyIndex> index{};
+  std::int64_t chosen = 0;  // keys that a query sees, by the index of this layer or of one before
 
   bool operator==(const LatentAttention&) const = default;
 };

@@ -101,11 +101,17 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
   bool tokens = false;
   bool has_encoder = false;
   bool samples = false;
+  bool generates = false;
   if (described) {
     const models::ModelSpec spec = read_described(config).spec;
+    generates = !spec.network && spec.head.kind == models::HeadKind::language;
     tokens = models::reads_tokens(spec);
     has_encoder = models::has_encoder(spec);
     samples = spec.network && models::reads_samples(*spec.network);
+  }
+  if (options.cache && !generates) {
+    fail("/step",
+         fmt::format("{} makes no tokens: \"forward\" is its step of inference", config.name));
   }
   if (tokens && !options.sequence) {
     fail("", "a sequence length is needed: this model reads tokens");

@@ -27,8 +27,11 @@ struct Describe {
     return text;
   }
   std::string operator()(const LatentAttention& a) const {
-    return fmt::format("latent attention, {} heads of {} + {}, values {}, ranks {} and {}", a.heads,
-                       a.nope_dim, a.rope_dim, a.value_dim, a.q_rank, a.kv_rank);
+    std::string text =
+        fmt::format("latent attention, {} heads of {} + {}, values {}, ranks {} and {}", a.heads,
+                    a.nope_dim, a.rope_dim, a.value_dim, a.q_rank, a.kv_rank);
+    if (a.chosen > 0) text += fmt::format(", of {} keys that an index picks", a.chosen);
+    return text;
   }
   std::string operator()(const AttentionExperts& a) const {
     return fmt::format("attention, {} of {} experts of {} heads of {}", a.per_token, a.experts,

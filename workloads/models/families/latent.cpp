@@ -79,18 +79,17 @@ ModelSpec mistral4(const Config& c) {
   return deepseek_like(c, n, attention, experts, 0, "");
 }
 
-KeyIndex read_index(const Config& c, std::int64_t heads) {
-  KeyIndex index;
+void read_index(const Config& c, std::int64_t heads, LatentAttention& attention) {
+  KeyIndex& index = attention.index.emplace();
   index.heads = c.size("index_n_heads", heads);
   index.head_dim = c.size("index_head_dim", 128);
-  index.chosen = c.size("index_topk", 2048);
-  return index;
+  attention.chosen = c.size("index_topk", 2048);
 }
 
 ModelSpec deepseek_v32(const Config& c) {
   const Sizes n = read_sizes(c, {});
   LatentAttention attention = read_latent(c, n);
-  attention.index = read_index(c, 64);
+  read_index(c, 64, attention);
   c.pass_over({"layer_types", "index_layer_types"});
   return deepseek_like(c, n, attention, sigmoid_experts(c, n, 256, 8, 2048, 1, true), 3, "");
 }
@@ -102,7 +101,7 @@ ModelSpec glm_moe_dsa(const Config& c) {
   attention.q_rank = c.size("q_lora_rank", 2048);
   attention.nope_dim = c.size("qk_nope_head_dim", 192);
   attention.value_dim = c.size("v_head_dim", 256);
-  attention.index = read_index(c, 32);
+  read_index(c, 32, attention);
   c.pass_over({"layer_types"});
   const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
   const std::int64_t offset = c.integer("index_skip_topk_offset", 2);

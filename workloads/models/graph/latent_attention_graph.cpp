@@ -58,11 +58,10 @@ class LatentAttentionGraph {
 
   TensorId expanded(TensorId x) {
     const Heads heads = heads_of(x);
-    const std::int64_t chosen = a_.index ? a_.index->chosen : 0;
-    c_.refuse_if(a_.index && c_.options.documents, "documents beside an index of keys");
+    c_.refuse_if(a_.chosen > 0 && c_.options.documents, "documents beside an index of keys");
     return c_.g.attention(at_ + ".attention", heads.q, heads.k, heads.v, qk_,
                           {{c_.sequence, c_.key_sequence}},
-                          {.fraction = c_.seen_pairs(attention_fraction, chosen),
+                          {.fraction = c_.seen_pairs(attention_fraction, a_.chosen),
                            .documents = c_.documents_of_sequence(),
                            .value_dim = value_,
                            .drops = c_.drops(a_.dropout)});
@@ -76,8 +75,7 @@ class LatentAttentionGraph {
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
     KeyLatent down = key_latent(x, rank);
     if (a_.turned) turn(c_, rotary(), at_, rope_, q_rope, down.rope);
-    const TensorId keys = keep(down);
-    const LabelId tokens = c_.seen_tokens();
+    const auto [keys, tokens] = chosen(keep(down), both);
     const TensorId values =
         c_.g.slices(at_ + ".latents.values", keys,
                     {{at_ + ".latents.values", {{c_.batch}, {tokens}, {rank}}}}, {both, rank})
@@ -96,6 +94,16 @@ class LatentAttentionGraph {
     const TensorId out = c_.g.attention(at_ + ".attention", q, keys, values, both,
                                         {{tokens, tokens}}, {.value_dim = rank, .merges = true});
     return c_.g.linear(up + ".values", out, halves[1], by_heads(value_));
+  }
+
+  // Of those that are kept: the kernel reads them where they lie.
+  std::pair<TensorId, LabelId> chosen(TensorId keys, LabelId width) {
+    const LabelId all = c_.seen_tokens();
+    if (a_.chosen == 0 || a_.chosen >= c_.g.label_size(all)) return {keys, all};
+    const LabelId tokens = c_.label("chosen_tokens", a_.chosen, LabelRole::key_sequence);
+    const std::string name = at_ + ".latents.chosen";
+    const Dims dims{{c_.batch}, {tokens}, {width}};
+    return {c_.g.slices(name, keys, {{name, dims}}, {all, tokens}).front(), tokens};
   }
 
   // Latents, and turned parts of keys behind them.
@@ -239,7 +247,6 @@ class LatentAttentionGraph {
 
   // Scores of all keys, and the largest of each query: whole on every device, without gradient.
   void choose_keys(const KeyIndex& index, TensorId x, TensorId latent, LabelId rank) {
-    c_.refuse_if(c_.options.cache.has_value(), "inference with keys that an index picks");
     c_.note(
         "attention computes the keys that the index picks, as kernels for sparse attention do; "
         "the index has no gradient");
@@ -263,14 +270,21 @@ class LatentAttentionGraph {
                   {dim});
     const TensorId weights =
         project(index.weights, x, {heads}, c_.hidden, {{c_.batch}, {c_.sequence}, {heads}});
-    const Dims all{{c_.batch}, {c_.sequence}, {heads}, {c_.key_sequence}};
-    const TensorId scores =
-        c_.g.product_with_all(at + ".scores", q, k, all, c_.sequence, c_.key_sequence);
-    const TensorId sums =
-        c_.g.linear(at + ".sums", scores, weights, {{c_.batch}, {c_.sequence}, {c_.key_sequence}});
-    const std::int64_t tokens = c_.g.label_size(c_.key_sequence);
-    const LabelId chosen = c_.label("chosen_keys", std::min(tokens, index.chosen));
-    c_.g.top_k(at + ".top_k", sums, c_.key_sequence, chosen);
+    const LabelId seen = c_.is_decoding() ? c_.seen_tokens() : c_.key_sequence;
+    const Dims result{{c_.batch}, {c_.sequence}, {seen}};
+    TensorId sums = no_tensor;
+    if (c_.options.cache) {  // heads' scores stay within a kernel
+      const TensorId kept = c_.keep(at + ".keys", {k}, {{c_.batch}, {c_.sequence}, {dim}});
+      sums = c_.is_decoding()
+                 ? c_.g.linear(at + ".scores", q, kept, result, weights)
+                 : c_.g.product_with_all(at + ".scores", q, k, result, c_.sequence, seen, weights);
+    } else {
+      const TensorId scores = c_.g.product_with_all(
+          at + ".scores", q, k, {{c_.batch}, {c_.sequence}, {heads}, {seen}}, c_.sequence, seen);
+      sums = c_.g.linear(at + ".sums", scores, weights, result);
+    }
+    const LabelId picked = c_.label("chosen_keys", std::min(c_.g.label_size(seen), a_.chosen));
+    c_.g.top_k(at + ".top_k", sums, seen, picked);
   }
 
   void split_queries(TensorId q, TensorId& q_nope, TensorId& q_rope) {
