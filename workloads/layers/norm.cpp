@@ -82,6 +82,7 @@ std::string_view name_of(NormKind kind) {
     case NormKind::rms_offset:
       return "RMS norm of 1 + weight";
     case NormKind::rms_plain:
+    case NormKind::rms_fixed:
       return "RMS norm without parameters";
     case NormKind::layer:
     case NormKind::layer_wide:
@@ -110,6 +111,8 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       return layer_wide(e, x, shape);
     case NormKind::layer_cast:
       return layer_cast(e, x, shape);
+    case NormKind::rms_fixed:
+      return fused(e, x, 1, /*learns=*/false);
     case NormKind::rms_fused:
       e.parameter("weight", shape);
       return fused(e, x, 1, /*learns=*/true);

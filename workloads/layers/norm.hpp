@@ -9,6 +9,7 @@
 //   rms_t5      weight * (x / rms(x32)).bf16            4Th + 2Th + 4T + 2Th
 //   rms_fused   torch's rms_norm                        2Th (x) + 4T
 //   rms_plain   no parameters, else as rms              4Th + 4T
+//   rms_fixed   rms_fused without parameters            2Th + 4T
 //   layer       torch's layer_norm                      2Th (x) + 8T
 //   layer_wide  mean and variance by hand               4Th + 4Th + 4T + 4Th + 4h    Cohere
 //   layer_cast  layer_wide, cast before the weight      4Th + 4Th + 4T + 2Th         DeBERTa 1
@@ -34,6 +35,7 @@ enum class NormKind : std::uint8_t {
   rms_t5,
   rms_fused,
   rms_plain,
+  rms_fixed,
   layer,
   layer_wide,
   layer_cast,

@@ -58,7 +58,7 @@ HubTable older_mixtures() {
       {.families = {"ernie4_5_moe"},
        .renamings = {{".mlp.gate.moe_statics.", ".mlp.moe_statics."}},
        .experts = projections},
-      {.families = {"mixtral", "minimax_m2"},
+      {.families = {"mixtral", "minimax", "minimax_m2"},
        .renamings = {{".mlp.", ".block_sparse_moe."}},
        .experts = numbered},
       {.families = {"phimoe"},

@@ -31,6 +31,7 @@
 #include "workloads/layers/heads.hpp"
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
+#include "workloads/layers/mixers.hpp"
 #include "workloads/layers/mlp.hpp"
 #include "workloads/layers/per_layer_input.hpp"
 #include "workloads/layers/recurrent_block.hpp"
@@ -41,7 +42,7 @@
 namespace shardsim::models {
 
 using Body = std::variant<Attention, LatentAttention, AttentionExperts, Mlp, Experts, Mamba, Mamba2,
-                          DeltaNet, ShortConvolution, RecurrentBlock, PerLayerGate>;
+                          DeltaNet, ShortConvolution, RecurrentBlock, PerLayerGate, Mixer>;
 
 struct Branch {
   Norm before{};
@@ -54,7 +55,9 @@ struct Branch {
   Norm joined{};                      // of the sum with the residual stream
   std::string scale{};                // a learned factor of each channel; empty: none
   bool multiplied = false;            // by a number: Granite's residual multiplier
-  double dropout = 0;                 // of what is added
+  bool replaces = false;              // what the body gives is the stream, added to nothing
+  bool of_normed = false;  // added to what the norm before gave, times a number (MiniMax)
+  double dropout = 0;      // of what is added
 
   bool operator==(const Branch&) const = default;
 };

@@ -61,6 +61,7 @@ struct Describe {
   std::string operator()(const PerLayerGate& gate) const {
     return fmt::format("a gate of the layer's own inputs, {}", gate.width);
   }
+  std::string operator()(const Mixer& mixer) const { return models::to_text(mixer); }
   std::string operator()(const ShortConvolution& c) const {
     return fmt::format("short convolution of {}", c.kernel);
   }

@@ -18,6 +18,7 @@ struct RunBody {
   Value operator()(const LatentAttention& body) const { return run(e, body, x, context); }
   Value operator()(const AttentionExperts& body) const { return run(e, body, x, context); }
   Value operator()(const PerLayerGate& body) const { return run(e, body, x, context); }
+  Value operator()(const Mixer& body) const { return run(e, body, x, context); }
   template <class Body>
   Value operator()(const Body& body) const {
     return run(e, body, x);
@@ -77,7 +78,10 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
       continue;
     }
     const Value input = added.exists() ? e.add(x, std::exchange(added, {})) : x;
-    x = e.add(x, run_branch(e, branch, run(e, branch.before, input), x, context));
+    const Value read = run(e, branch.before, input);
+    const Value out = run_branch(e, branch, read, x, context);
+    if (branch.of_normed) x = e.scaled(read);
+    x = branch.replaces ? out : e.add(x, out);
     x = run(e, branch.joined, x);
   }
   if (!kind.scalar.empty()) {

@@ -98,6 +98,7 @@ const std::vector<Family>& families() {
                               video_families(),
                               mobilevit_families(),
                               pvt2_families(),
+                              lightning_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

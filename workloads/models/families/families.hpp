@@ -76,6 +76,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> depth_families();
 [[nodiscard]] std::vector<Family> segformer_families();
 [[nodiscard]] std::vector<Family> swin2_families();
+[[nodiscard]] std::vector<Family> lightning_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 

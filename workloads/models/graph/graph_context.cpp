@@ -202,6 +202,7 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
     case NormKind::rms_fused:
       break;
     case NormKind::rms_plain:
+    case NormKind::rms_fixed:
       has_weight = false;
       break;
     case NormKind::layer:

@@ -209,6 +209,7 @@ TensorId add(GraphContext& c, const ShortConvolution& m, TensorId x);
 TensorId add(GraphContext& c, const RecurrentBlock& b, TensorId x);
 TensorId add(GraphContext& c, const AttentionExperts& a, TensorId x);
 TensorId add(GraphContext& c, const PerLayerGate& gate, TensorId x);
+TensorId add(GraphContext& c, const Mixer& mixer, TensorId x);  // sketch_graph.cpp
 
 // What is approximate about scans in chunks, for the reader.
 inline constexpr const char* chunked_scan_note =

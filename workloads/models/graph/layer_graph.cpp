@@ -98,7 +98,9 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
     const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
     const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
-    x = c.g.marked(c.g.elementwise(Function::add, name, {x, out}), StreamMark::stream);
+    if (branch.of_normed) x = c.g.elementwise(Function::scale, name + ".of", {input});
+    x = c.g.marked(branch.replaces ? out : c.g.elementwise(Function::add, name, {x, out}),
+                   StreamMark::stream);
     if (branch.joined.exists()) {
       x = c.g.marked(c.norm(branch.joined, c.inside(branch.joined.name), x, {c.hidden}),
                      StreamMark::stream);

@@ -1,0 +1,20 @@
+#include "workloads/layers/mixers.hpp"
+
+#include "workloads/layers/count_sketch.hpp"
+
+namespace shardsim::models {
+
+Node draw(Sketch& s, const Mixer& mixer, Node x) {
+  return std::visit([&](const auto& what) { return draw(s, what, x); }, mixer.what);
+}
+
+Value run(Eager& e, const Mixer& mixer, const Value& x, Context& context) {
+  CountSketch sketch(e, context, x);
+  return Eager::view(sketch.value(draw(sketch, mixer, sketch.entered())), x.shape);
+}
+
+std::string to_text(const Mixer& mixer) {
+  return std::visit([](const auto& what) { return to_text(what); }, mixer.what);
+}
+
+}  // namespace shardsim::models

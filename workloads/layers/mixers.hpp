@@ -1,0 +1,29 @@
+// Mixers that are sketches: each a value of its own, with a function that draws it.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "workloads/layers/convolved_attention.hpp"
+#include "workloads/layers/differential_attention.hpp"
+#include "workloads/layers/grouped_convolutions.hpp"
+#include "workloads/layers/lightning_attention.hpp"
+#include "workloads/layers/sketch.hpp"
+#include "workloads/layers/windowed_attention.hpp"
+
+namespace shardsim::models {
+
+struct Mixer {
+  std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
+               GroupedMlp, ConvolvedAttention>
+      what;
+
+  bool operator==(const Mixer&) const = default;
+};
+
+// Of x [batch, sequence, hidden]; the result has the same axes.
+Node draw(Sketch& s, const Mixer& mixer, Node x);
+Value run(Eager& e, const Mixer& mixer, const Value& x, Context& context);
+[[nodiscard]] std::string to_text(const Mixer& mixer);
+
+}  // namespace shardsim::models

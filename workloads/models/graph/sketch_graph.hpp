@@ -1,0 +1,83 @@
+// A sketch (layers/sketch.hpp) written down as ops.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "workloads/layers/sketch.hpp"
+#include "workloads/models/graph/graph_context.hpp"
+
+namespace shardsim::models {
+
+class SketchGraph : public Sketch {
+ public:
+  SketchGraph(GraphContext& c, TensorId x);
+
+  [[nodiscard]] Node entered() const { return 0; }
+  [[nodiscard]] TensorId tensor(Node node) const {
+    return tensors_[static_cast<std::size_t>(node)];
+  }
+  // [batch, sequence, hidden], as the stream is.
+  [[nodiscard]] TensorId as_stream(Node node);
+
+  [[nodiscard]] Axis batch() const override;
+  [[nodiscard]] Axis sequence() const override;
+  [[nodiscard]] Axis keys() const override;
+  Node linear(const Linear& module, Node x, const Axes& out) override;
+  void stored(const Linear& module, Node x, const Axes& out) override;
+  Node product(const std::string& name, Node a, Node b, const Axes& result) override;
+  Node add(Node a, Node b) override { return point(Function::add, "sum", a, b); }
+  Node multiply(Node a, Node b) override { return point(Function::multiply, "product", a, b); }
+  Node apply(PointFunction function, Node x) override;
+  Node activate(const std::string& activation, Node x) override;
+  Node scaled(Node x) override { return point(Function::scale, "scaled", x); }
+  Node softmax(Node x, const Axis& over, bool fp32) override;
+  Node dropout(double rate, Node x) override;
+  Node norm(const Norm& norm, Node x, const Axes& over) override;
+  Node cast(Node x, DType dtype) override;
+  Node mean(Node x, const Axis& over) override;
+  Node parameter(const std::string& name, const Axes& axes) override;
+  Node table(const std::string& name, const Axes& axes) override;
+  Node buffer(const std::string& name, const Axes& axes) override;
+  Node constant(DType dtype, const Axes& axes, const std::string& shared) override;
+  Node view(Node x, const Axes& axes) override;
+  Node copy(Node x, const Axes& axes) override;
+  Node expand(Node x, const Axes& axes) override;
+  std::vector<Node> parts(Node x, const std::vector<Axes>& axes) override;
+  Node join(const std::vector<Node>& parts, const Axes& axes) override;
+  Node pick(Node x, const Axes& numbers, const Axes& axes) override;
+  Node attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) override;
+  void turn(const Rotary& rotary, Node& q, Node& k) override;
+  Node convolve_each(const std::string& name, Node x, std::int64_t taps) override;
+  Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) override;
+  Node lies(Node x) override { return x; }
+  void keeps(Node /*x*/) override {}
+  void unread_product(Node /*a*/, Node /*b*/, const Axes& /*result*/) override {}
+  void keeps_numbers(DType /*dtype*/, const Axes& /*axes*/) override {}
+  void cache(std::int64_t /*bytes_per_token*/, std::int64_t /*state_bytes*/) override {}
+  [[nodiscard]] bool is_fused() const override { return true; }
+  void refuse_if(bool has, const std::string& what) const override { c_.refuse_if(has, what); }
+  void note(const std::string& text) override { c_.note(text); }
+
+ protected:
+  void open(const std::string& module) override;
+  void close() override;
+
+ private:
+  Node made(TensorId tensor, Axes axes);
+  Node point(Function function, const std::string& name, Node a, Node b = no_node);
+  [[nodiscard]] LabelId label(const Axis& axis);
+  [[nodiscard]] Dims dims(const Axes& axes);
+  // A name of its own for an op of the current module.
+  [[nodiscard]] std::string unique(const std::string& name);
+  // Labels that one of both has and the other has not.
+  [[nodiscard]] std::vector<LabelId> changed(const Axes& from, const std::vector<Axes>& to);
+
+  GraphContext& c_;
+  std::vector<std::string> scopes_;
+  std::vector<TensorId> tensors_;
+  std::map<std::string, int> names_;
+};
+
+}  // namespace shardsim::models
