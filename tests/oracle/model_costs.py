@@ -1,14 +1,19 @@
 """FLOPs and saved activations of models in eager PyTorch beside what `shardsim model` says of the same
 configuration.
 
-    model_costs.py SHARDSIM [--only TEXT] [--batch 2] [--sequence 64]
+    model_costs.py SHARDSIM [--only TEXT] [--batch 2] [--sequence 64] [--write FOLDER]
 
 Cases are those of model_costs.json, with few layers. FLOPs are what torch's FlopCounterMode counts on
 the meta device, a grouped matmul's with a formula of its own; saved are the distinct storages that
 autograd keeps on fake CUDA tensors (saved_tensors_hooks), parameters, buffers and inputs excluded.
 Attention is FlashAttention's operator, and the efficient one where flash cannot (heads above 256,
 values of another size, a bias); neither has a mask. Everything is bf16 and in training mode, as in
-tests/golden/models/README.md.
+tests/golden/models/README.md, whose records --write makes of cases that name one.
+
+A case may say its "sequence"; its "labels"; a "mask" for classes that make one in fp32 where they are
+given none; the "unknown" number that a tensor without data has; "fake" and "cast", which see below; and
+a "share" by which saved may differ: transformers adds a mask to a bias of distances in each layer, this
+program's attention does not.
 """
 
 import argparse
@@ -22,26 +27,29 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import torch
 import transformers
 import transformers.masking_utils
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 from transformers import AttentionInterface
+from transformers.core_model_loading import revert_weight_conversion
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from models import ask_with
+from eager_records import folded
+from models import ask_with, shapes_of
 
 # Checks of transformers and torch that read data, which these tensors do not have.
 transformers.masking_utils.find_packed_sequence_indices = lambda *_, **__: None
 torch.distributions.Distribution.set_default_validate_args(False)
 torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
 read_number = torch.Tensor.item
+unknown_number = 1.0  # of a tensor without data; cases may say another
 
 
 def number_or_one(tensor):
     try:
         return read_number(tensor)
-    except RuntimeError:
-        return 1.0
+    except (RuntimeError, DataDependentOutputException):
+        return unknown_number
 
 
 torch.Tensor.item = number_or_one
@@ -77,11 +85,27 @@ AttentionInterface.register("shardsim_fused", fused)
 ALL_MASK_ATTENTION_FUNCTIONS.register("shardsim_fused", lambda *_, **__: None)
 
 
+def narrow(model):
+    known = {}
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is None:
+                continue
+            if id(parameter) not in known:
+                known[id(parameter)] = parameter, torch.nn.Parameter(
+                    torch.empty(parameter.shape, dtype=torch.bfloat16))
+            module._parameters[name] = known[id(parameter)][1]
+
+
 def build(case):
+    global unknown_number
+    unknown_number = case.get("unknown", 1.0)
     keys = dict(case["config"])
     config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
     model = getattr(transformers, case["architecture"])._from_config(
         config, dtype=torch.bfloat16, attn_implementation=case.get("attention", "shardsim_fused"))
+    if case.get("cast"):  # of parameters that the class makes in fp32 on the CPU whatever it is told
+        narrow(model)
     return model.train(), json.loads(config.to_json_string(use_diff=False))
 
 
@@ -89,6 +113,8 @@ def loss_of(model, case, batch, sequence, device):
     """(the loss, the inputs)."""
     numbers = lambda *shape: torch.zeros(*shape, dtype=torch.long, device=device)
     inputs = {"input_ids": numbers(batch, sequence)}
+    if case.get("mask"):  # which some classes make in fp32 where they are given none
+        inputs["attention_mask"] = numbers(batch, sequence)
     if case.get("labels") == "sequence":
         inputs["labels"] = numbers(batch)
     elif case.get("labels") != "none":
@@ -106,6 +132,50 @@ def without_data(case):
     return both
 
 
+def by_operator(counter):
+    return {str(op).removeprefix("aten."): flops
+            for op, flops in counter.get_flop_counts().get("Global", {}).items()}
+
+
+def record_of(case, batch, sequence):
+    """As tests/golden/models has them."""
+    with torch.device("meta"):
+        model, config = build(case)
+    parameters, ties = shapes_of(model)
+    names = dict(model.named_parameters(remove_duplicate=False))
+    state = dict(model.state_dict())
+    files = {name: list(t.shape) for name, t in revert_weight_conversion(model, state).items()}
+    forward, backward = count_flops(case, batch, sequence)
+    both = {op: forward.get(op, 0) + backward.get(op, 0) for op in forward | backward}
+    saved, kept, _ = count_saved(case, batch, sequence)
+    embeddings = sum(m.weight.numel() for m in model.modules() if isinstance(m, torch.nn.Embedding))
+    elements = sum(names[name].numel() for name in parameters)
+    shape = [batch, sequence]
+    inputs = {"input_ids": shape} | ({"attention_mask": shape} if case.get("mask") else {})
+    inputs["labels"] = [batch] if case.get("labels") == "sequence" else shape
+    point = {"batch": batch, "sequence": sequence, "inputs": inputs}
+    record = {
+        "model": case["record"], "architecture": case["architecture"],
+        "family": config["model_type"], "kind": case["kind"],
+        "source": "written out for this test: the class's defaults, made small", "dtype": "bfloat16",
+        "config": config | {"architectures": [case["architecture"]]},
+        "architecture_class": case["architecture"], "parameters": folded(parameters),
+        "parameter_dtypes": {"bfloat16": elements}, "total_parameters": elements, "tied": ties,
+        "embedding_parameters": embeddings,
+        "persistent_buffers": {name: [list(t.shape), str(t.dtype)[6:]]
+                               for name, t in state.items() if name not in names},
+        "flops": [point | {"forward": forward, "forward_total": sum(forward.values()),
+                           "forward_backward": both, "forward_backward_total": sum(both.values())}],
+        "saved_activations": [point | {"total_bytes": saved, "tensors": kept, "per_layer": {}}],
+        "notes": [f"torch {torch.__version__.split('+')[0]}, transformers "
+                  f"{transformers.__version__}, Python {sys.version.split()[0]}",
+                  "tests/oracle/model_costs.py --write"],
+    }
+    if {name: list(t.shape) for name, t in state.items()} != files:
+        record["hub_tensors"] = folded(files)
+    return record
+
+
 def count_flops(case, batch, sequence):
     with without_data(case):
         model, _ = build(case)
@@ -115,7 +185,7 @@ def count_flops(case, batch, sequence):
             loss = out.last_hidden_state.sum() if case.get("labels") == "none" else out.loss
         with FlopCounterMode(display=False) as backward:
             loss.backward()
-    return forward.get_total_flops(), backward.get_total_flops()
+    return by_operator(forward), by_operator(backward)
 
 
 def count_saved(case, batch, sequence):
@@ -135,7 +205,7 @@ def count_saved(case, batch, sequence):
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             run()
-    return sum(seen.values()), config
+    return sum(seen.values()), len(seen), config
 
 
 def main():
@@ -145,6 +215,7 @@ def main():
     parser.add_argument("--only", default="", help="cases whose architecture contains this")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--sequence", type=int, default=64)
+    parser.add_argument("--write", metavar="FOLDER", help="where records of cases that name one go")
     arguments = parser.parse_args()
     with open(os.path.join(os.path.dirname(__file__), "model_costs.json"), encoding="utf-8") as file:
         cases = json.load(file)
@@ -153,10 +224,18 @@ def main():
         name = case["architecture"]
         if arguments.only not in name:
             continue
-        forward, backward = count_flops(case, arguments.batch, arguments.sequence)
-        saved, config = count_saved(case, arguments.batch, arguments.sequence)
+        batch, sequence = arguments.batch, case.get("sequence", arguments.sequence)
+        if arguments.write:
+            if "record" in case:
+                path = os.path.join(arguments.write, case["record"] + ".json")
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(record_of(case, batch, sequence), file, indent=1)
+                    file.write("\n")
+            continue
+        forward, backward = (sum(flops.values()) for flops in count_flops(case, batch, sequence))
+        saved, _, config = count_saved(case, batch, sequence)
         report, error = ask_with(arguments.shardsim, config | {"architectures": [name]},
-                                 "--batch", str(arguments.batch), "--sequence", str(arguments.sequence))
+                                 "--batch", str(batch), "--sequence", str(sequence))
         if report is None:
             print(f"{name}: {error}")
             failed += 1

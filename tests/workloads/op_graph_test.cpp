@@ -34,6 +34,38 @@ TEST_CASE("Shapes and sizes are products of label sizes") {
   CHECK(w.label("dim") == 2);
 }
 
+// Without a gradient for it a backward pass has none to hand back: a mistake of whoever builds.
+TEST_CASE("A value that is handed on and that nobody reads is found when a graph is finished") {
+  const auto build = [](bool hands_on, bool reads, bool learns = true) {
+    GraphBuilder g("hands-on", DType::bf16);
+    const Dim width{g.label("width", 16)};
+    g.begin_block("input");
+    g.carry_out(g.input("x", DType::bf16, {width}));
+    const TensorId keys_in =
+        learns ? g.parameter("keys.weight", {width}) : g.input("keys.weight", DType::bf16, {width});
+    g.carry_out(g.elementwise(Function::scale, "keys", {keys_in}));
+    g.begin_layers("layers.{}", 2);
+    TensorId x = g.carry_in("layers.{}.x");
+    const TensorId keys = g.carry_in("layers.{}.keys");
+    x = g.elementwise(Function::add, "layers.{}.sum", {x, reads ? keys : x});
+    g.carry_out(x);
+    if (hands_on) g.carry_out(keys);
+    g.begin_block("head");
+    const TensorId last = g.carry_in("head.x");
+    if (hands_on) static_cast<void>(g.carry_in("head.keys"));
+    return g.finish(g.mean("loss", last, {}));
+  };
+  CHECK_NOTHROW(build(/*hands_on=*/false, /*reads=*/true));
+  CHECK_NOTHROW(build(/*hands_on=*/false, /*reads=*/false, /*learns=*/false));
+  CHECK_THROWS_WITH(
+      build(/*hands_on=*/false, /*reads=*/false),
+      "layers.{} is handed \"layers.{}.keys\", which nothing in it reads and which it "
+      "does not hand on");
+  CHECK_THROWS_WITH(
+      build(/*hands_on=*/true, /*reads=*/true),
+      "head is handed \"head.keys\", which nothing in it reads and which it does not hand on");
+}
+
 TEST_CASE("Factors come in the order of their appearance") {
   const Workload w = one_matmul();
   CHECK(factors(w.blocks[0].forward[0]) == std::vector<LabelId>{0, 1, 2, 3});

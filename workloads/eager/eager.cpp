@@ -10,7 +10,7 @@ namespace shardsim::models {
 void Eager::open(std::string_view module) {
   ends_.push_back(path_.size());
   if (!path_.empty()) path_ += '.';
-  path_ += module;
+  path_ += numbered(module);
 }
 
 void Eager::close() {
@@ -18,10 +18,11 @@ void Eager::close() {
   ends_.pop_back();
 }
 
-void Eager::open_layer(std::string_view prefix, std::string_view kind) {
+void Eager::open_layer(std::string_view prefix, std::string_view kind, int number) {
   open(prefix);
   layer_ = static_cast<int>(layers_.size());
-  layers_.push_back({path_, std::string(kind)});
+  number_ = number;
+  layers_.push_back({number < 0 ? path_ : fmt::format("{}.{}", path_, number), std::string(kind)});
 }
 
 void Eager::reopen_layer(std::string_view prefix) {
@@ -37,9 +38,15 @@ void Eager::close_layer() {
   close();
 }
 
+std::string Eager::numbered(std::string_view name) const {
+  const std::size_t at = number_ < 0 ? std::string_view::npos : name.find("{}");
+  if (at == std::string_view::npos) return std::string(name);
+  return fmt::format("{}{}{}", name.substr(0, at), number_, name.substr(at + 2));
+}
+
 std::string Eager::full_name(std::string_view name) const {
-  if (path_.empty()) return std::string(name);
-  return fmt::format("{}.{}", path_, name);
+  if (path_.empty()) return numbered(name);
+  return fmt::format("{}.{}", path_, numbered(name));
 }
 
 std::int64_t Eager::times(std::int64_t a, std::int64_t b) const {

@@ -110,8 +110,10 @@ class Eager {
   void open(std::string_view module);
   void close();
   [[nodiscard]] const std::string& path() const { return path_; }
-  void open_layer(std::string_view prefix, std::string_view kind);  // full name
-  void reopen_layer(std::string_view prefix);                       // one that was closed goes on
+  // `prefix` is a full name. With a number the layer is told apart by it alone, and "{}" in names
+  // within stands for it.
+  void open_layer(std::string_view prefix, std::string_view kind, int number = -1);
+  void reopen_layer(std::string_view prefix);  // one that was closed goes on
   void close_layer();
   // Modules that are there but do not run: their parameters count, nothing else does.
   void mute(bool muted) { muted_ = muted; }
@@ -198,6 +200,7 @@ class Eager {
   };
 
   [[nodiscard]] std::string full_name(std::string_view name) const;
+  [[nodiscard]] std::string numbered(std::string_view name) const;  // "{}" replaced
   Value add_parameter(std::string_view name, const Shape& shape, DType dtype);
   void count_matmul(std::string_view op, std::string_view backward_op, std::int64_t flops,
                     const Value& a, const Value& b);
@@ -208,6 +211,7 @@ class Eager {
   bool muted_ = false;
   bool forward_alone_ = false;
   int layer_ = -1;
+  int number_ = -1;  // of the layer, for names within
   std::vector<Storage> storages_;
   std::vector<Parameter> parameters_;
   std::vector<int> parameter_storages_;

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <numeric>
 
+#include "workloads/graph/carried.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -331,6 +333,7 @@ void GraphBuilder::note(std::string text) { workload_.notes.push_back(std::move(
 Workload GraphBuilder::finish(TensorId loss) {
   end_stack();
   workload_.loss = loss;
+  check_carried(workload_);
   return std::move(workload_);
 }
 

@@ -46,8 +46,10 @@ class ConvolvedSketch {
   }
 
   Node made_taps(Node contents) {
+    // Of contents that lie channel by channel, as the convolution left them.
     const Node logits =
-        s_.linear({"conv_kernel_layer", /*bias=*/true, 2}, contents, {heads_, taps_});
+        s_.linear({.name = "conv_kernel_layer", .bias = true, .in = 2, .bias_apart = true},
+                  contents, {heads_, taps_});
     return s_.softmax(logits, taps_, /*fp32=*/false);
   }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+#include <stdexcept>
 #include <utility>
 
 #include "workloads/layers/activation.hpp"
@@ -61,7 +61,8 @@ Node CountSketch::linear(const Linear& module, Node x, const Axes& out) {
   }
   const Value rows = Eager::view(value(x), {elements_of(axes), width});
   Value y = module.conv1d ? run_conv1d(e_, module.name, rows, elements_of(out))
-                          : run_linear(e_, module.name, rows, elements_of(out), module.bias);
+                          : run_linear(e_, module.name, rows, elements_of(out), module.bias,
+                                       module.bias_apart);
   axes.insert(axes.end(), out.begin(), out.end());
   y = Eager::view(y, shape_of(axes));
   return made(y, axes);
@@ -75,7 +76,11 @@ void CountSketch::stored(const Linear& module, Node x, const Axes& out) {
   if (module.bias) e_.parameter("bias", {elements_of(out)});
 }
 
-Node CountSketch::product(const std::string& /*name*/, Node a, Node b, const Axes& result) {
+Node CountSketch::product(const std::string& name, Node a, Node b, const Axes& result) {
+  for (const Axis& axis : result) {
+    if (has(axes_of(a), axis) || has(axes_of(b), axis)) continue;
+    throw std::logic_error(fmt::format("{}: no operand has the axis {}", name, axis.name));
+  }
   std::int64_t m = 1, k = 1, n = 1;
   for (const Axis& axis : axes_of(a)) {
     const bool both = has(axes_of(b), axis);
@@ -149,6 +154,21 @@ Node CountSketch::parameter(const std::string& name, const Axes& axes) {
 Node CountSketch::table(const std::string& name, const Axes& axes) {
   const Scope at(e_, name);
   return made(e_.embedding_table("weight", shape_of(axes)), axes);
+}
+
+Node CountSketch::look_up(const std::string& name, const Axes& table, const Axes& numbers,
+                          const Axes& result) {
+  const Scope at(e_, name);
+  const Value rows = e_.embedding_table("weight", shape_of(table));
+  const Value picked = e_.embedding(e_.constant(DType::i64, shape_of(numbers)), rows);
+  return made(Eager::view(picked, shape_of(result)), result);
+}
+
+Node CountSketch::handed(const std::string& name, const Axes& axes, bool is_first,
+                         const std::function<Node(Sketch&)>& make) {
+  Value& known = context_.shared["handed " + name];
+  if (is_first) known = value(make(*this));
+  return made(Eager::view(known, shape_of(axes)), axes);
 }
 
 Node CountSketch::buffer(const std::string& name, const Axes& axes) {

@@ -30,7 +30,12 @@ class CountSketch : public Sketch {
   Node cast(Node x, DType dtype) override;
   Node mean(Node x, const Axis& over) override;
   Node parameter(const std::string& name, const Axes& axes) override;
+  void idle_parameter(const std::string& name, const Axes& axes) override { parameter(name, axes); }
   Node table(const std::string& name, const Axes& axes) override;
+  Node look_up(const std::string& name, const Axes& table, const Axes& numbers,
+               const Axes& result) override;
+  Node handed(const std::string& name, const Axes& axes, bool is_first,
+              const std::function<Node(Sketch&)>& make) override;
   Node buffer(const std::string& name, const Axes& axes) override;
   Node constant(DType dtype, const Axes& axes, const std::string& shared) override;
   Node view(Node x, const Axes& axes) override;

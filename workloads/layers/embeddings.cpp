@@ -15,12 +15,33 @@ Value token_rows(Eager& e, const TokenEmbedding& embedding, const Value& ids) {
   return e.embedding(ids, e.named(embedding.table_of + ".weight"));
 }
 
+// What `project` reads where it is more than a token's own row.
+Value with_others(Eager& e, const TokenEmbedding& embedding, Value x) {
+  Shape shape = x.shape;
+  if (embedding.neighbours) {
+    constexpr std::int64_t itself_and_two = 3;
+    shape.back() *= itself_and_two;
+    x = e.copy(x, shape);
+  }
+  for (const BesideTable& table : embedding.beside) {
+    const Scope at(e, table.name);
+    const Value numbers = e.constant(DType::i64, {x.shape[0], x.shape[1]});
+    e.embedding(numbers, e.embedding_table("weight", {table.rows, table.width}));
+    shape.back() += table.width;
+    x = e.copy(x, shape);
+  }
+  return x;
+}
+
 Value with_types(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& x) {
   if (embedding.types.empty()) return x;
   const Scope at(e, embedding.types);
   const Value table = e.embedding_table("weight", {embedding.type_rows, hidden});
   const std::int64_t rows = embedding.types_per_example ? x.shape[0] : 1;
-  return e.add(x, e.embedding(e.constant(DType::i64, {rows, x.shape[1]}), table));
+  const Shape shape{rows, x.shape[1]};
+  const bool stored = embedding.types_stored;
+  return e.add(
+      x, e.embedding(stored ? e.input(DType::i64, shape) : e.constant(DType::i64, shape), table));
 }
 
 // A page without boxes has zeros, one tensor; sizes are differences.
@@ -50,17 +71,23 @@ Value with_positions(Eager& e, const TokenEmbedding& embedding, std::int64_t hid
   const bool each = embedding.position_numbers == PositionNumbers::per_example;
   const Shape shape{each ? x.shape[0] : 1, x.shape[1]};
   const bool stored = embedding.position_numbers == PositionNumbers::stored;
-  const Value numbers = stored ? e.input(DType::i64, shape) : e.constant(DType::i64, shape);
+  // Of a table that does not learn no numbers are kept.
+  const bool kept = !stored && !embedding.fixed_positions;
+  const Value numbers = kept ? e.constant(DType::i64, shape) : e.input(DType::i64, shape);
   return e.add(x, e.embedding(numbers, table));
 }
 
 }  // namespace
 
 Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids) {
-  Value x = token_rows(e, embedding, embedding.shifted ? e.constant(DType::i64, ids.shape) : ids);
+  const bool made = embedding.shifted || (embedding.tokens_first && ids.shape[0] > 1);
+  Value x = token_rows(e, embedding, made ? e.constant(DType::i64, ids.shape) : ids);
   if (embedding.scaled) x = e.scaled(x);
   const bool last = embedding.project_last;
-  if (!embedding.project.empty() && !last) x = run_linear(e, embedding.project, x, hidden, false);
+  x = with_others(e, embedding, x);
+  if (!embedding.project.empty() && !last) {
+    x = run_linear(e, embedding.project, x, hidden, embedding.project_bias);
+  }
   const std::int64_t width = last ? embedding.width : hidden;
   x = with_types(e, embedding, width, x);
   x = with_positions(e, embedding, width, x);
@@ -70,6 +97,7 @@ Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const 
     const Scope at(e, embedding.dropout_name);
     x = e.dropout(x, embedding.dropout);
   }
+  if (embedding.masked) x = e.multiply(x, e.constant(x.dtype, {x.shape[0], x.shape[1], 1}));
   return last ? run_linear(e, embedding.project, x, hidden, /*bias=*/true) : x;
 }
 

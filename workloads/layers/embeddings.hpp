@@ -35,6 +35,15 @@ struct BoxTables {
   bool operator==(const BoxTables&) const = default;
 };
 
+// Rows of another table beside those of tokens: their width is put behind that of tokens.
+struct BesideTable {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+
+  bool operator==(const BesideTable&) const = default;
+};
+
 struct TokenEmbedding {
   std::string name = "model.embed_tokens";
   std::string table_of{};  // another embedding's full name whose table this is
@@ -50,11 +59,17 @@ struct TokenEmbedding {
   std::string types{};  // a table of token types; empty: none
   std::int64_t type_rows = 0;
   bool types_per_example = false;
+  bool types_stored = false;  // their numbers are in a buffer
   std::optional<BoxTables> boxes{};
   Norm norm{};
   std::string dropout_name{};  // of the module; empty: of none
   double dropout = 0;
-  std::string project{};      // to the stack's width, where it differs; no bias
+  bool masked = false;        // then times a mask of padding
+  bool tokens_first = false;  // numbers are copied so that tokens lie before examples (XLNet)
+  std::vector<BesideTable> beside{};  // that `project` reads, too (RoCBert)
+  bool neighbours = false;            // rows of the tokens at either side, too (MobileBERT)
+  std::string project{};              // to the stack's width, where it differs
+  bool project_bias = false;
   bool project_last = false;  // after positions, types and norm, which have the table's width: with
                               // a bias (ELECTRA)
 

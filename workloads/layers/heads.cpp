@@ -20,7 +20,9 @@ void causal_loss(Eager& e, const Value& logits) {
   cross_entropy(e, e.cast(logits, DType::f32));
 }
 
-Value logits_of(Eager& e, const Head& head, const Value& x) {
+// `more`: rows of the matrix beside the tied ones, with which they are put together in each step
+// (MobileBERT); the bias is added behind.
+Value logits_of(Eager& e, const Head& head, const Value& x, const Value& more = {}) {
   const Scope at(e, head.name);
   const std::string weight = e.path() + ".weight";
   if (!head.tied_to.empty() && head.stands_first) {
@@ -28,7 +30,7 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
   } else if (!head.tied_to.empty()) {
     e.tie(head.tied_to, weight);
   }
-  const Value matrix =
+  Value matrix =
       head.tied_to.empty() ? e.parameter("weight", {head.vocab, x.last()}) : e.named(head.tied_to);
   Value bias;
   if (!head.tied_bias.empty()) {
@@ -37,7 +39,8 @@ Value logits_of(Eager& e, const Head& head, const Value& x) {
   } else if (head.bias) {
     bias = e.parameter("bias", {head.vocab});
   }
-  return e.linear(e.cast(x, e.dtype()), matrix, bias);
+  if (more.exists()) matrix = e.copy(more, {head.vocab, x.last()});
+  return e.linear(e.cast(x, e.dtype()), matrix, more.exists() ? Value{} : bias);
 }
 
 void language(Eager& e, const Head& head, const Value& x) {
@@ -60,7 +63,13 @@ void masked(Eager& e, const Head& head, Value x) {
                    head.transform_bias));
     x = run(e, head.transform_norm, x);
   }
-  Value logits = logits_of(e, head, x);
+  Value more;
+  if (!head.more_rows.empty()) {
+    const std::int64_t rest = x.last() - e.named(head.tied_to).last();
+    const Scope at(e, head.more_rows);
+    more = e.parameter("weight", {rest, head.vocab});
+  }
+  Value logits = logits_of(e, head, x, more);
   if (!head.apart_bias.empty()) {
     logits = e.add(logits, e.parameter(head.apart_bias, {head.vocab}));
   }

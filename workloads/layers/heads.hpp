@@ -61,6 +61,7 @@ struct Head {
   Norm transform_norm{};
   std::string tied_bias{};    // masked: the full name of the bias that is the decoder's, too
   std::string apart_bias{};   // masked: the full name of one that is added behind the decoder (ESM)
+  std::string more_rows{};    // masked: rows of the matrix beside the tied ones, [rest, vocab]
   std::string idle_pooler{};  // a pooler that runs and that nobody reads: its dense module
   bool shifted = false;       // masked: labels are the next tokens'
   bool fp32_loss = false;     // masked, classification: of logits cast to fp32

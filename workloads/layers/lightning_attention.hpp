@@ -1,8 +1,8 @@
 // Lightning attention (arXiv:2401.04658) as transformers' MiniMax has it: linear attention whose
 // heads forget at rates of their own, in blocks of `block` tokens,
 //   o = (q k^T * D) v + (q * a) S,   S <- S * exp(-r block) + (k * b)^T v,
-// with tables D, a, b of the checkpoint; then a norm over all heads, a sigmoid gate of the input and
-// the product out. S, head_dim^2 numbers of each head, is all that is kept of a sequence.
+// with tables D, a, b of the checkpoint; then a norm over all heads, a sigmoid gate of the input
+// and the product out. S, head_dim^2 numbers of each head, is all that is kept of a sequence.
 //
 // FLOPs of T tokens in blocks of c, n heads of d: 4 n T d (c + d).
 #pragma once

@@ -13,6 +13,12 @@ Value run(Eager& e, const Mixer& mixer, const Value& x, Context& context) {
   return Eager::view(sketch.value(draw(sketch, mixer, sketch.entered())), x.shape);
 }
 
+std::int64_t sequence_step(const Mixer& mixer) {
+  if (const auto* windows = std::get_if<WindowedAttention>(&mixer.what)) return windows->window;
+  const auto* blocks = std::get_if<BlockAttention>(&mixer.what);
+  return blocks != nullptr && blocks->blocks ? blocks->block : 1;
+}
+
 std::string to_text(const Mixer& mixer) {
   return std::visit([](const auto& what) { return to_text(what); }, mixer.what);
 }

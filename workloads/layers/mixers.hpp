@@ -4,10 +4,15 @@
 #include <string>
 #include <variant>
 
+#include "workloads/layers/block_attention.hpp"
+#include "workloads/layers/bottleneck_layer.hpp"
 #include "workloads/layers/convolved_attention.hpp"
 #include "workloads/layers/differential_attention.hpp"
 #include "workloads/layers/grouped_convolutions.hpp"
 #include "workloads/layers/lightning_attention.hpp"
+#include "workloads/layers/local_attention.hpp"
+#include "workloads/layers/padded_attention.hpp"
+#include "workloads/layers/relative_attention.hpp"
 #include "workloads/layers/sketch.hpp"
 #include "workloads/layers/windowed_attention.hpp"
 
@@ -15,7 +20,8 @@ namespace shardsim::models {
 
 struct Mixer {
   std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
-               GroupedMlp, ConvolvedAttention>
+               GroupedMlp, ConvolvedAttention, RelativeAttention, PaddedAttention, BlockAttention,
+               BottleneckLayer, LocalAttention>
       what;
 
   bool operator==(const Mixer&) const = default;
@@ -25,5 +31,7 @@ struct Mixer {
 Node draw(Sketch& s, const Mixer& mixer, Node x);
 Value run(Eager& e, const Mixer& mixer, const Value& x, Context& context);
 [[nodiscard]] std::string to_text(const Mixer& mixer);
+// What a sequence has to be a multiple of.
+[[nodiscard]] std::int64_t sequence_step(const Mixer& mixer);
 
 }  // namespace shardsim::models

@@ -84,6 +84,8 @@ std::string_view name_of(NormKind kind) {
     case NormKind::rms_plain:
     case NormKind::rms_fixed:
       return "RMS norm without parameters";
+    case NormKind::scale:
+      return "scale and offset";
     case NormKind::layer:
     case NormKind::layer_wide:
     case NormKind::layer_cast:
@@ -111,6 +113,10 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       return layer_wide(e, x, shape);
     case NormKind::layer_cast:
       return layer_cast(e, x, shape);
+    case NormKind::scale: {
+      const Value scaled = e.multiply(x, e.parameter("weight", shape));
+      return e.add(scaled, e.parameter("bias", shape));
+    }
     case NormKind::rms_fixed:
       return fused(e, x, 1, /*learns=*/false);
     case NormKind::rms_fused:

@@ -5,7 +5,7 @@
 //
 //   Node draw(Sketch& s, const Mixer& m, Node x) {                  // x[batch, sequence, hidden]
 //     const Axis heads = heads_axis(m.heads), dim{"head_dim", m.dim};
-//     const Node q = s.linear({"query", /*bias=*/true}, x, {heads, dim});   // its rows: heads * dim
+//     const Node q = s.linear({"query", /*bias=*/true}, x, {heads, dim});   // rows: heads * dim
 //     const Node k = s.seen(s.linear({"key", true}, x, {heads, dim}));      // sequence -> keys
 //     Node p = s.product("scores", q, k, {batch, heads, sequence, keys});
 //     ...
@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,7 @@ class Sketch {
     // A 1 x 1 convolution of so many groups, weight [out, in / groups, 1]: the first of `in` axes
     // and of out's are the groups (SqueezeBERT).
     bool grouped = false;
+    bool bias_apart = false;  // added behind the product, of rows that do not lie together
   };
   virtual Node linear(const Linear& module, Node x, const Axes& out) = 0;
   // One that is there and does not run.
@@ -104,8 +106,15 @@ class Sketch {
   virtual Node mean(Node x, const Axis& over) = 0;
 
   virtual Node parameter(const std::string& name, const Axes& axes) = 0;
+  virtual void idle_parameter(const std::string& name, const Axes& axes) = 0;  // does not run
   // nn.Embedding's weight.
   virtual Node table(const std::string& name, const Axes& axes) = 0;
+  // nn.Embedding: rows of `table` that numbers pick, made in the step.
+  virtual Node look_up(const std::string& name, const Axes& table, const Axes& numbers,
+                       const Axes& result) = 0;
+  // What all layers of the stack read, and the first makes. `make` is called outside of modules.
+  virtual Node handed(const std::string& name, const Axes& axes, bool is_first,
+                      const std::function<Node(Sketch&)>& make) = 0;
   virtual Node buffer(const std::string& name, const Axes& axes) = 0;  // of the checkpoint
   // Made of no parameter; under a name that layers share it is one.
   virtual Node constant(DType dtype, const Axes& axes, const std::string& shared = {}) = 0;
@@ -122,7 +131,7 @@ class Sketch {
   // `lies` where there are several examples: heads of one lie together as they are.
   [[nodiscard]] Node lies_by_example(Node x) { return batch().size > 1 ? lies(x) : x; }
 
-  // softmax(q k^T) v as one kernel. q [.., queries, heads.., dim], k and v [.., keys, heads.., dim]:
+  // softmax(q k^T) v as one kernel. q [.., queries, heads.., dim], k, v [.., keys, heads.., dim]:
   // the last axis is the head's, the axis `queries` of q and `keys` of k are what is attended over,
   // heads of k may lack the group of q's.
   struct Attend {

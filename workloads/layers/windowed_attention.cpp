@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shardsim::models {
 namespace {
 
@@ -12,8 +14,8 @@ class WindowSketch {
         half_(a.window / 2),
         heads_(heads_axis(a.heads)),
         dim_{"head_dim", a.head_dim},
-        chunks_{"chunks", s.tokens() / half_ - 1},
-        halves_{"half_windows", s.tokens() / half_},
+        chunks_{"chunks", std::max<std::int64_t>(s.tokens() / half_ - 1, 1)},
+        halves_{"half_windows", std::max<std::int64_t>(s.tokens() / half_, 1)},
         half_rows_{"half_window", half_},
         window_{"window", 2 * half_ + 1},
         rate_(a.dropout) {}
@@ -25,10 +27,6 @@ class WindowSketch {
     const Node key = s_.copy(k, {s_.batch(), heads_, chunks_, keys, dim_});
     const Node all =
         s_.product("chunk_scores", query, key, {s_.batch(), heads_, chunks_, rows, keys});
-    const Axis one{"one", 1};
-    s_.unread_product(s_.constant(DType::bf16, {s_.batch(), chunks_, rows, one}),
-                      s_.constant(DType::bf16, {s_.batch(), chunks_, keys, one}),
-                      {s_.batch(), chunks_, rows, keys});
     for (int end = 0; end < 2; ++end) {  // of what there is of windows at either end
       s_.keeps_numbers(DType::boolean,
                        {s_.batch(), half_rows_, heads_, {"half_and_one", half_ + 1}});
@@ -63,17 +61,20 @@ class WindowSketch {
 }  // namespace
 
 Node draw(Sketch& s, const WindowedAttention& a, Node x) {
-  s.refuse_if(s.tokens() % a.window != 0,
+  // One token asks for parameters alone.
+  s.refuse_if(s.tokens() > 1 && s.tokens() % a.window != 0,
               fmt::format("a sequence that is no multiple of the window, {}", a.window));
   WindowSketch windows(s, a);
   const Axis heads = heads_axis(a.heads);
   const Axis dim{"head_dim", a.head_dim};
+  const bool apart = s.batch().size > 1;
   Node context = no_node;
   {
     const Sketch::In in(s, a.name);
     // The class has tokens before examples.
     const auto project = [&](const char* name) {
-      return s.linear({name, /*bias=*/true}, s.lies_by_example(x), {heads, dim});
+      return s.linear({.name = name, .bias = true, .bias_apart = apart}, s.lies_by_example(x),
+                      {heads, dim});
     };
     const Node q = s.scaled(project("query"));
     const Node k = project("key");
@@ -83,7 +84,8 @@ Node draw(Sketch& s, const WindowedAttention& a, Node x) {
     }
     context = windows.context(windows.probabilities(windows.scores(q, k)), v);
   }
-  return s.linear({a.out, /*bias=*/true, 2}, context, {s.axes_of(x).back()});
+  return s.linear({.name = a.out, .bias = true, .in = 2, .bias_apart = apart}, context,
+                  {s.axes_of(x).back()});
 }
 
 std::string to_text(const WindowedAttention& a) {

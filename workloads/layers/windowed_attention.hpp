@@ -4,8 +4,8 @@
 // Tokens with global attention, which have projections of their own, there are none of: the
 // projections are there and do not run.
 //
-// FLOPs of T tokens, n heads of d, forward: 2 n d (T/w - 1) (2w)^2 + 2 n d T 3w, of which a window's
-// own pairs are 4 n d T (2w + 1); and of masks, which no head has, 2 (T/w - 1) (2w)^2.
+// FLOPs of T tokens, n heads of d, forward: 2 n d (T/w - 1) (2w)^2 + 2 n d T 3w, of which a
+// window's own pairs are 4 n d T (2w + 1).
 // Sequences are multiples of 2w.
 #pragma once
 

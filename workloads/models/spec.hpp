@@ -58,6 +58,8 @@ struct Branch {
   bool replaces = false;              // what the body gives is the stream, added to nothing
   bool of_normed = false;  // added to what the norm before gave, times a number (MiniMax)
   double dropout = 0;      // of what is added
+  bool silent = false;     // there, but not run: attention to an encoder that is not there
+  bool masked = false;     // the stream behind it times a mask of padding, made in each layer
 
   bool operator==(const Branch&) const = default;
 };
@@ -98,6 +100,9 @@ enum class StackRole : std::uint8_t {
 struct Stack {
   StackRole role = StackRole::main;
   std::string prefix = "model.layers";  // of the layers' names
+  // Layers have no module of their own: "{}" in their names stands for a layer's number, and the
+  // prefix is that of the lists of their modules (XLM: "attentions.{}").
+  bool numbered_inside = false;
   std::int64_t hidden = 0;
   Input input{};
   std::optional<DistanceTable> distances{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace shardsim::models {
@@ -57,6 +58,17 @@ Value run_altup_layer(Eager& e, const LayerKind& kind, const Value& streams, Con
   return corrected;  // to which the others' part is added in place
 }
 
+// Its parameters, and nothing of what it would do.
+void run_silent(Eager& e, const Branch& branch, const Value& x, const Context& context) {
+  Context alone = context;
+  alone.encoder = x;
+  e.mute(true);
+  run(e, branch.before, x);
+  run_branch(e, branch, x, x, alone);
+  run(e, branch.joined, x);
+  e.mute(false);
+}
+
 Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
   if (kind.altup) return run_altup_layer(e, kind, x, context);
   if (kind.parallel) {
@@ -72,6 +84,10 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
   Value added;
   if (kind.shared) added = run(e, *kind.shared, x, context.embedded, context);
   for (const Branch& branch : kind.branches) {
+    if (branch.silent) {
+      run_silent(e, branch, x, context);
+      continue;
+    }
     if (stack.fp32_residual) {
       const Value input = run(e, branch.before, e.cast(x, e.dtype()));
       x = e.add(e.cast(x, DType::f32), run_branch(e, branch, input, x, context));
@@ -83,6 +99,7 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
     if (branch.of_normed) x = e.scaled(read);
     x = branch.replaces ? out : e.add(x, out);
     x = run(e, branch.joined, x);
+    if (branch.masked) x = e.multiply(x, e.constant(x.dtype, {x.shape[0], x.shape[1], 1}));
   }
   if (!kind.scalar.empty()) {
     e.buffer(kind.scalar, {1}, e.dtype());
@@ -135,8 +152,12 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   }
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
-    e.open_layer(stack.modules.empty() ? fmt::format("{}.{}", stack.prefix, i) : stack.modules[i],
-                 kind.name);
+    if (stack.numbered_inside) {
+      e.open_layer(stack.prefix, kind.name, static_cast<int>(i));
+    } else {
+      e.open_layer(stack.modules.empty() ? fmt::format("{}.{}", stack.prefix, i) : stack.modules[i],
+                   kind.name);
+    }
     if (kind.silent) e.mute(true);
     const Value out = run_layer(e, stack, kind, x, context);
     if (!kind.silent) x = out;
@@ -211,6 +232,23 @@ ModelCounts summed(const Eager& e) {
 
 }  // namespace
 
+namespace {
+
+std::int64_t step_of_sequences(const ModelSpec& spec) {
+  std::int64_t step = 1;
+  for (const Stack& stack : spec.stacks) {
+    for (const LayerKind& kind : stack.kinds) {
+      for (const Branch& branch : kind.branches) {
+        const auto* mixer = std::get_if<Mixer>(&branch.body);
+        if (mixer != nullptr) step = std::lcm(step, sequence_step(*mixer));
+      }
+    }
+  }
+  return step;
+}
+
+}  // namespace
+
 std::int64_t most_positions(const ModelSpec& spec) {
   std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (const Stack& stack : spec.stacks) {
@@ -218,7 +256,8 @@ std::int64_t most_positions(const ModelSpec& spec) {
     if (embedding == nullptr || embedding->positions.empty()) continue;
     most = std::min(most, embedding->position_rows - embedding->position_offset);
   }
-  return most;
+  const std::int64_t step = step_of_sequences(spec);
+  return most < step ? most : most - most % step;
 }
 
 ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place) {

@@ -58,8 +58,8 @@ struct ModelCounts {
   std::vector<LayerCounts> layers;
 };
 
-// As many tokens as the shortest table of learned positions has rows for; where there is none, as
-// many as can be counted.
+// As many tokens as the shortest table of learned positions has rows for, and as go evenly into
+// windows and blocks; where there is no table, as many as can be counted.
 [[nodiscard]] std::int64_t most_positions(const ModelSpec& spec);
 
 // Throws InputError, at `place`, for sizes beyond what can be counted.

@@ -12,6 +12,8 @@
 #include <array>
 #include <string>
 
+#include "workloads/models/families/roots.hpp"
+
 namespace shardsim::models {
 namespace {
 
@@ -48,6 +50,12 @@ constexpr std::array sequences = std::to_array<SequenceClassifier>(
      {"RoFormer", "classifier.dense", "classifier.out_proj", "", "hidden_dropout_prob"},
      {"Esm", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
      {"LayoutLM", "layoutlm.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1, false},
+     {"SqueezeBert", "transformer.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1,
+      false},
+     {"MobileBert", "mobilebert.pooler.dense", "classifier", "tanh", usual, 0, false},
+     {"RoCBert", "roc_bert.pooler.dense", "classifier", "tanh", usual, 0.1, false},
+     {"ConvBert", "classifier.dense", "classifier.out_proj", ""},
+     {"BigBird", "classifier.dense", "classifier.out_proj", ""},
      {"Roberta"},
      {"XLMRoberta"},
      {"Camembert"},
@@ -73,6 +81,11 @@ constexpr std::array tokens =
                                     {"DistilBert", "dropout"},
                                     {"Electra"},
                                     {"Ernie"},
+                                    {"ConvBert"},
+                                    {"MobileBert", usual, 0},
+                                    {"RoCBert"},
+                                    {"Longformer", "hidden_dropout_prob"},
+                                    {"SqueezeBert", "hidden_dropout_prob"},
                                     {"Esm", "hidden_dropout_prob"},
                                     {"Gte"},
                                     {"JinaEmbeddingsV3"},
@@ -97,19 +110,26 @@ constexpr std::array answers = std::to_array<std::string_view>(
 struct StopClassifier {
   std::string_view stem;
   std::string_view dropout_key;
-  std::int64_t labels;  // where a file names none
+  std::int64_t labels;      // where a file names none
+  std::string_view root{};  // of the layers
 };
 
-constexpr std::array stops = std::to_array<StopClassifier>({{"Bart", "classifier_dropout", 3},
-                                                            {"MBart", "classifier_dropout", 2},
-                                                            {"Mvp", "classifier_dropout", 2},
-                                                            {"PLBart", "classifier_dropout", 2}});
+constexpr std::array stops =
+    std::to_array<StopClassifier>({{"Bart", "classifier_dropout", 3},
+                                   {"MBart", "classifier_dropout", 2},
+                                   {"Mvp", "classifier_dropout", 2},
+                                   {"PLBart", "classifier_dropout", 2},
+                                   {"BigBirdPegasus", "classifier_dropout", 2},
+                                   {"T5", "classifier_dropout", 2, "transformer."},
+                                   {"MT5", "classifier_dropout", 2, "transformer."},
+                                   {"UMT5", "classifier_dropout", 2, "transformer."}});
 
 ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceClassifier& kind) {
   const double rate = first_rate(c, kind.dropout_keys, kind.dropout);
   if (c.text("classifier_pooling", "cls") != "cls") {
     c.fail("classifier_pooling", "only \"cls\" is supported");
   }
+  const std::string idle = spec.head.idle_pooler;
   Head own;
   if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
   spec.head = {.kind = HeadKind::classification,
@@ -123,6 +143,7 @@ ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceCla
                .transform_norm = own.transform_norm,
                .input_dropout = kind.drops_first ? rate : 0,
                .dropout = rate};
+  if (idle != kind.transform) spec.head.idle_pooler = idle;
   return spec;
 }
 
@@ -154,6 +175,7 @@ ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier&
   const bool named = c.given("num_labels") || c.given("id2label");
   spec.stacks.back().picks_row = true;
   spec.buffers.clear();  // of logits of tokens
+  if (!kind.root.empty()) replace_root(spec, "", std::string(kind.root));
   spec.head = {.kind = HeadKind::classification,
                .name = "classification_head.out_proj",
                .vocab = named ? labels_of(c) : kind.labels,

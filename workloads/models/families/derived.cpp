@@ -13,23 +13,25 @@
 
 #include "workloads/models/families/classifiers.hpp"
 #include "workloads/models/families/families.hpp"
+#include "workloads/models/families/roots.hpp"
 
 namespace shardsim::models {
 namespace {
 
 // Decoders whose class for sequences transformers has, by the first words of its name.
 constexpr std::array scored_decoders = std::to_array<std::string_view>(
-    {"AXK1",           "Arcee",        "BioGpt",     "Bloom",   "DeepseekV2",
-     "DeepseekV3",     "Exaone4",      "Falcon",     "GPT2",    "GPTBigCode",
-     "GPTJ",           "GPTNeo",       "GPTNeoX",    "Gemma",   "Gemma2",
-     "Gemma3Text",     "Glm",          "Glm4",       "GptOss",  "Helium",
-     "HunYuanDenseV1", "HunYuanMoEV1", "Jamba",      "JetMoe",  "Llama",
-     "MiniCPM3",       "Ministral",    "Ministral3", "Mistral", "Mistral4",
-     "Mixtral",        "Mpt",          "Nemotron",   "OPT",     "Olmo",
-     "Olmo2",          "Olmo3",        "Persimmon",  "Phi",     "Phi3",
-     "Phimoe",         "Qwen2",        "Qwen2Moe",   "Qwen3",   "Qwen3_5Text",
-     "Qwen3Moe",       "Qwen3Next",    "SeedOss",    "SmolLM3", "StableLm",
-     "Starcoder2",     "Zamba2"});
+    {"AXK1",         "Arcee",      "BioGpt",  "DiffLlama",   "MiniMax",
+     "OpenAIGPT",    "CTRL",       "Bloom",   "DeepseekV2",  "DeepseekV3",
+     "Exaone4",      "Falcon",     "GPT2",    "GPTBigCode",  "GPTJ",
+     "GPTNeo",       "GPTNeoX",    "Gemma",   "Gemma2",      "Gemma3Text",
+     "Glm",          "Glm4",       "GptOss",  "Helium",      "HunYuanDenseV1",
+     "HunYuanMoEV1", "Jamba",      "JetMoe",  "Llama",       "MiniCPM3",
+     "Ministral",    "Ministral3", "Mistral", "Mistral4",    "Mixtral",
+     "Mpt",          "Nemotron",   "OPT",     "Olmo",        "Olmo2",
+     "Olmo3",        "Persimmon",  "Phi",     "Phi3",        "Phimoe",
+     "Qwen2",        "Qwen2Moe",   "Qwen3",   "Qwen3_5Text", "Qwen3Moe",
+     "Qwen3Next",    "SeedOss",    "SmolLM3", "StableLm",    "Starcoder2",
+     "Zamba2"});
 
 // Those with a class for each token; `name` of its module, and the module's dropout.
 struct TokenDecoder {
@@ -106,46 +108,11 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   return std::nullopt;
 }
 
-void drop_prefix(std::string& name, const std::string& prefix) {
-  if (name.starts_with(prefix)) name.erase(0, prefix.size());
-}
-
 // Without a head, and without the name that the layers have in the model with one.
 ModelSpec alone(ModelSpec spec) {
   const std::string first = spec.stacks[0].prefix;
   const std::string prefix = first.substr(0, first.find('.') + 1);
-  for (Stack& stack : spec.stacks) {
-    auto* embedding = std::get_if<TokenEmbedding>(&stack.input);
-    for (std::string* name : {&stack.prefix, &stack.norm.name, &stack.project}) {
-      drop_prefix(*name, prefix);
-    }
-    for (std::string& module : stack.modules) drop_prefix(module, prefix);
-    for (LayerKind& kind : stack.kinds) {
-      if (kind.shared) drop_prefix(kind.shared->first, prefix);
-    }
-    if (stack.distances) {
-      drop_prefix(stack.distances->name, prefix);
-      drop_prefix(stack.distances->norm.name, prefix);
-    }
-    if (stack.per_layer) {
-      for (std::string* name :
-           {&stack.per_layer->table, &stack.per_layer->project, &stack.per_layer->norm.name}) {
-        drop_prefix(*name, prefix);
-      }
-    }
-    if (stack.altup) {
-      drop_prefix(stack.altup->project, prefix);
-      drop_prefix(stack.altup->back, prefix);
-    }
-    if (embedding == nullptr) continue;
-    for (std::string* name :
-         {&embedding->name, &embedding->table_of, &embedding->positions, &embedding->types,
-          &embedding->norm.name, &embedding->dropout_name, &embedding->project}) {
-      drop_prefix(*name, prefix);
-    }
-  }
-  for (SharedTable& table : spec.shared) drop_prefix(table.name, prefix);
-  for (NamedParameter& one : spec.apart) drop_prefix(one.name, prefix);
+  replace_root(spec, prefix, "");
   spec.head = {.kind = HeadKind::none};
   return spec;
 }
@@ -158,9 +125,9 @@ ModelSpec encoder_of(ModelSpec spec) {
 }
 
 // Logits of all tokens, of which the last that is no padding counts.
-ModelSpec scored(const Config& c, ModelSpec spec) {
+ModelSpec scored(const Config& c, ModelSpec spec, std::string_view name = "score") {
   spec.head = {.kind = HeadKind::classification,
-               .name = "score",
+               .name = std::string(name),
                .vocab = labels_of(c),
                .rows = HeadRows::picked};
   return spec;
@@ -185,6 +152,8 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
   std::vector<Family> derived = classifier_families(known);
   const std::vector<Family> writing = writing_encoder_families(known);
   derived.insert(derived.end(), writing.begin(), writing.end());
+  const std::vector<Family> decoders = decoder_alone_families(known);
+  derived.insert(derived.end(), decoders.begin(), decoders.end());
   const auto find = [&](std::string_view architecture) {
     return std::find_if(known.begin(), known.end(),
                         [&](const Family& f) { return f.architecture == architecture; });
@@ -204,6 +173,11 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
                          }
                          return spec;
                        }});
+  }
+  for (const std::string stem : {"Gemma3", "Qwen3_5"}) {  // of text and images
+    const Family both = *find(stem + "ForConditionalGeneration");
+    derived.push_back({stem + "ForSequenceClassification", both.model_type,
+                       [both](const Config& c) { return scored(c, both.read(c)); }});
   }
   for (const Family& family : known) {
     const std::optional<std::string> stem = decoder_stem(family.architecture);
@@ -226,7 +200,8 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
         std::find(scored_decoders.begin(), scored_decoders.end(), *stem) != scored_decoders.end();
     if (!has_scores) continue;
     derived.push_back({*stem + "ForSequenceClassification", family.model_type,
-                       [read = family.read](const Config& c) { return scored(c, read(c)); }});
+                       [read = family.read, name = *stem == "CTRL" ? "classifier" : "score"](
+                           const Config& c) { return scored(c, read(c), name); }});
   }
   return derived;
 }

@@ -231,6 +231,8 @@ ModelSpec bart_like(const Config& c, const BartLike& b) {
   return spec;
 }
 
+}  // namespace
+
 ModelSpec bart(const Config& c) {
   return bart_like(c, {.activation = c.activation("activation_function", "gelu"),
                        .dropout = c.rate("dropout", 0.1),
@@ -256,6 +258,8 @@ ModelSpec mbart(const Config& c) {
   }
   return spec;
 }
+
+namespace {
 
 // Tables of sines that are parameters, and no norm of what enters.
 void set_sines(const Config& c, ModelSpec& spec) {
@@ -362,22 +366,6 @@ ModelSpec whisper(const Config& c) {
   return spec;
 }
 
-// BART; prompts before the layers are another training's.
-ModelSpec mvp(const Config& c) {
-  if (c.flag("use_prompt", false)) c.fail("use_prompt", "only false is supported");
-  c.pass_over({"prompt_length", "prompt_mid_dim"});
-  ModelSpec spec = bart(c);
-  for (Stack& stack : spec.stacks) {
-    std::get<TokenEmbedding>(stack.input).position_numbers = PositionNumbers::per_example;
-    for (LayerKind& kind : stack.kinds) {
-      for (Branch& branch : kind.branches) {
-        if (auto* attention = std::get_if<Attention>(&branch.body)) attention->plain_only = true;
-      }
-    }
-  }
-  return spec;
-}
-
 }  // namespace
 
 std::vector<Family> encoder_decoder_families() {
@@ -392,7 +380,6 @@ std::vector<Family> encoder_decoder_families() {
           {"BlenderbotForConditionalGeneration", "blenderbot", blenderbot},
           {"BlenderbotSmallForConditionalGeneration", "blenderbot-small", blenderbot_small},
           {"PLBartForConditionalGeneration", "plbart", bart},
-          {"MvpForConditionalGeneration", "mvp", mvp},
           {"WhisperForConditionalGeneration", "whisper", whisper}};
 }
 

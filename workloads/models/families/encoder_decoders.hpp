@@ -16,6 +16,8 @@ struct T5Kind {
 [[nodiscard]] ModelSpec t5_like(const Config& c, const T5Kind& kind);
 // Both sides' tables of their own, the one beside them idle: nothing is tied.
 void untie_tables(ModelSpec& spec);
+[[nodiscard]] ModelSpec bart(const Config& c);
+[[nodiscard]] ModelSpec mbart(const Config& c);  // norms before the branches
 // BART with norms before; positions are sines, which have no table, and are added before no norm.
 [[nodiscard]] ModelSpec m2m100(const Config& c);
 

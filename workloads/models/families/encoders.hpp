@@ -2,7 +2,9 @@
 // encoder alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "workloads/models/families/decoder.hpp"
 
@@ -19,5 +21,9 @@ namespace shardsim::models {
                                          const std::string& norm);
 [[nodiscard]] ModelSpec with_bert_head(ModelSpec spec, const Config& c);
 [[nodiscard]] ModelSpec with_roberta_head(ModelSpec spec, const Config& c);
+
+// Longformer's, an even number of tokens: one for all layers, or one of each
+// (encoder_decoders_kin.cpp).
+[[nodiscard]] std::vector<std::int64_t> windows_of(const Config& c, std::int64_t layers);
 
 }  // namespace shardsim::models

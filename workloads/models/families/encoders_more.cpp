@@ -45,6 +45,7 @@ constexpr std::array writers =
                            {"ErnieForCausalLM", "ErnieForMaskedLM"},
                            {"MegatronBertForCausalLM", "MegatronBertForMaskedLM"},
                            {"RemBertForCausalLM", "RemBertForMaskedLM"},
+                           {"RoCBertForCausalLM", "RoCBertForMaskedLM"},
                            {"RoFormerForCausalLM", "RoFormerForMaskedLM"},
                            {"RobertaForCausalLM", "RobertaForMaskedLM"},
                            {"RobertaPreLayerNormForCausalLM", "RobertaPreLayerNormForMaskedLM"},

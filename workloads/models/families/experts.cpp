@@ -47,10 +47,9 @@ ModelSpec qwen2_moe(const Config& c) {
     const bool slides = windows && i % 2 == 0 && i < windowed;
     return std::string(slides ? "sliding_attention" : "full_attention");
   });
-  return qwen_moe(c, n, attention,
-                  qwen_experts(c, n, 60, 4, 1408, c.size("shared_expert_intermediate_size", 5632),
-                               /*renormalize=*/false),
-                  types);
+  Experts experts = qwen_experts(c, n, 60, 4, 1408, /*shared=*/1, /*renormalize=*/false);
+  experts.shared->width = c.count("shared_expert_intermediate_size", 5632);  // there even without
+  return qwen_moe(c, n, attention, experts, types);
 }
 
 ModelSpec qwen3_moe(const Config& c) {

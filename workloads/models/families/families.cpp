@@ -99,6 +99,11 @@ const std::vector<Family>& families() {
                               mobilevit_families(),
                               pvt2_families(),
                               lightning_families(),
+                              encoder_decoder_kin_families(),
+                              mixed_encoder_families(),
+                              permuted_encoder_families(),
+                              block_attention_families(),
+                              long_t5_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -77,7 +77,13 @@ struct Family {
 [[nodiscard]] std::vector<Family> segformer_families();
 [[nodiscard]] std::vector<Family> swin2_families();
 [[nodiscard]] std::vector<Family> lightning_families();
+[[nodiscard]] std::vector<Family> encoder_decoder_kin_families();
+[[nodiscard]] std::vector<Family> mixed_encoder_families();
+[[nodiscard]] std::vector<Family> permuted_encoder_families();
+[[nodiscard]] std::vector<Family> block_attention_families();
+[[nodiscard]] std::vector<Family> long_t5_families();
 // Of the known ones' layers.
+[[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
 
 // Read by models that hold one: of images, or a text model inside.

@@ -77,11 +77,31 @@ ModelSpec modernbert_decoder(const Config& c) {
   return modernbert_like(c, n, attention, c.count("local_attention", 128) / 2, "lm_head");
 }
 
+// Logits of all tokens, of which the last that is no padding counts.
+ModelSpec modernbert_decoder_sequences(const Config& c) {
+  ModelSpec spec = modernbert_decoder(c);
+  Head head{.kind = HeadKind::classification,
+            .name = "classifier",
+            .vocab = labels_of(c),
+            .bias = c.flag("classifier_bias", false),
+            .transform = "head.dense",
+            .transform_bias = spec.head.transform_bias,
+            .activation = spec.head.activation,
+            .transform_norm = spec.head.transform_norm,
+            .rows = HeadRows::picked,
+            .dropout = c.rate("classifier_dropout", 0)};
+  head.transform_norm.name = "head.norm";
+  spec.head = std::move(head);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> modernbert_families() {
   return {{"ModernBertForMaskedLM", "modernbert", modernbert},
-          {"ModernBertDecoderForCausalLM", "modernbert-decoder", modernbert_decoder}};
+          {"ModernBertDecoderForCausalLM", "modernbert-decoder", modernbert_decoder},
+          {"ModernBertDecoderForSequenceClassification", "modernbert-decoder",
+           modernbert_decoder_sequences}};
 }
 
 }  // namespace shardsim::models

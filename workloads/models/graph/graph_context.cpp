@@ -194,6 +194,12 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
   switch (norm.kind) {
     case NormKind::none:
       return x;
+    case NormKind::scale: {
+      const Dims dims = weight.empty() ? Dims{over} : weight;
+      x = g.elementwise(Function::multiply, name + ".scaled",
+                        {x, g.parameter(name + ".weight", dims)});
+      return g.elementwise(Function::add, name, {x, g.parameter(name + ".bias", dims)});
+    }
     case NormKind::rms:
     case NormKind::rms_wide:
     case NormKind::rms_cast:

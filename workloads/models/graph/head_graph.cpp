@@ -37,6 +37,19 @@ TensorId head_linear(GraphContext& c, const std::string& name, TensorId x, bool 
                   std::move(result));
 }
 
+// Of embeddings that are narrower than what the head reads, with the rest beside them.
+TensorId with_more_rows(GraphContext& c, const Head& head, const std::string& weight,
+                        LabelId wide) {
+  const auto& input = std::get<TokenEmbedding>(c.spec.stacks[0].input);
+  const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
+  const LabelId narrow = c.label("embedding_width", input.width);
+  const LabelId rest = c.label("rest_width", c.g.label_size(wide) - input.width);
+  const TensorId table = c.g.parameter(weight, {{vocab}, {narrow}});
+  const TensorId other = c.g.parameter(head.more_rows + ".weight", {{rest}, {vocab}});
+  return c.g.concatenate(head.name + ".matrix", {table, other}, {{vocab}, {wide}},
+                         {narrow, rest, wide});
+}
+
 TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   if (!head.transform.empty()) {
     x = c.activate(head.activation, head.transform + ".act",
@@ -46,7 +59,12 @@ TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
   const std::string weight =
       c.table_name(head.tied_to.empty() ? head.name + ".weight" : head.tied_to);
-  const TensorId matrix = c.g.parameter(weight, {{vocab}, c.g.dims_of(x).back()});
+  TensorId matrix = no_tensor;
+  if (head.more_rows.empty()) {
+    matrix = c.g.parameter(weight, {{vocab}, c.g.dims_of(x).back()});
+  } else {
+    matrix = with_more_rows(c, head, weight, c.g.dims_of(x).back().front());
+  }
   const std::string bias =
       head.tied_bias.empty() || head.stands_first ? head.name + ".bias" : head.tied_bias;
   const TensorId offset =

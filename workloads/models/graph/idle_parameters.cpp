@@ -22,12 +22,25 @@ void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
   }
 }
 
+// Of attention to states that are not there.
+void add_names_of_branch(const Branch& branch, const std::string& layer,
+                         std::set<std::string>& names) {
+  if (const auto* attention = std::get_if<Attention>(&branch.body)) {
+    names.insert(layer + attention->name + ".");
+  }
+  for (const Norm* norm : {&branch.before, &branch.joined}) {
+    if (norm->exists()) names.insert(layer + norm->name + ".");
+  }
+}
+
 }  // namespace
 
 void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running) {
   const auto has_silent = [](const Stack* stack) {
-    return std::any_of(stack->kinds.begin(), stack->kinds.end(),
-                       [](const LayerKind& kind) { return kind.silent; });
+    return std::any_of(stack->kinds.begin(), stack->kinds.end(), [](const LayerKind& kind) {
+      return kind.silent || std::any_of(kind.branches.begin(), kind.branches.end(),
+                                        [](const Branch& branch) { return branch.silent; });
+    });
   };
   const bool has_any = std::any_of(running.begin(), running.end(), has_silent) ||
                        !c.spec.apart.empty() || running.size() < c.spec.stacks.size() ||
@@ -43,8 +56,12 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
   for (const Stack& stack : c.spec.stacks) {
     if (stack.role == StackRole::silent) silent.insert(stack.prefix + ".");
     for (std::size_t i = 0; i < stack.order.size(); ++i) {
-      if (!stack.kinds[static_cast<std::size_t>(stack.order[i])].silent) continue;
-      silent.insert(fmt::format("{}.{}.", stack.prefix, i));
+      const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
+      const std::string layer = fmt::format("{}.{}.", stack.prefix, i);
+      if (kind.silent) silent.insert(layer);
+      for (const Branch& branch : kind.branches) {
+        if (branch.silent) add_names_of_branch(branch, layer, silent);
+      }
     }
   }
   for (const NamedParameter& one : c.spec.apart) silent.insert(one.name);

@@ -12,6 +12,37 @@
 namespace shardsim::models {
 namespace {
 
+// What the projection reads where it is more than a token's own row; answers its width.
+LabelId put_others_beside(GraphContext& c, const TokenEmbedding& input, LabelId width,
+                          TensorId& x) {
+  std::int64_t all = c.g.label_size(width);
+  if (input.neighbours) {
+    all *= 3;
+    const LabelId wide = c.label("neighbours_width", all);
+    x = c.g.rearranged(input.name + ".neighbours", x, {{c.batch}, {c.sequence}, {wide}},
+                       {c.sequence, width, wide});
+    width = wide;
+  }
+  if (input.beside.empty()) return width == c.hidden ? c.label("token_width", all) : width;
+  std::vector<TensorId> parts{x};
+  std::vector<LabelId> whole{width};
+  for (const BesideTable& table : input.beside) {
+    const LabelId rows = c.label(table.name + "_rows", table.rows);
+    const LabelId of_table = c.label(table.name + "_width", table.width);
+    const TensorId ids =
+        c.g.input(table.name + ".numbers", c.options.index_dtype, {{c.batch}, {c.sequence}});
+    parts.push_back(c.g.embedding(table.name, ids,
+                                  c.g.parameter(table.name + ".weight", {{rows}, {of_table}}),
+                                  {{c.batch}, {c.sequence}, {of_table}}));
+    whole.push_back(of_table);
+    all += table.width;
+  }
+  const LabelId wide = c.label("beside_width", all);
+  whole.push_back(wide);
+  x = c.g.concatenate(input.name + ".beside", parts, {{c.batch}, {c.sequence}, {wide}}, whole);
+  return wide;
+}
+
 TensorId looked_up(GraphContext& c, const TokenEmbedding& input, TensorId ids) {
   const bool is_wide = input.width == c.g.label_size(c.hidden);
   const LabelId width = is_wide ? c.hidden : c.label("embedding_width", input.width);
@@ -19,7 +50,8 @@ TensorId looked_up(GraphContext& c, const TokenEmbedding& input, TensorId ids) {
       c.g.embedding(input.name, ids, c.token_table(input), {{c.batch}, {c.sequence}, {width}});
   if (input.scaled) x = c.g.elementwise(Function::scale, input.name + ".scaled", {x});
   if (input.project.empty() || input.project_last) return x;
-  return c.linear({input.project, {c.hidden}, {width}}, x, c.stream());
+  const LabelId wide = put_others_beside(c, input, width, x);
+  return c.linear({input.project, {c.hidden}, {wide}, input.project_bias}, x, c.stream());
 }
 
 // Rows of a table that numbers of no input pick, the same for each example or not.
@@ -96,6 +128,7 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
   if (input.boxes) x = with_boxes(c, *input.boxes, x, width);
   if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {width});
   x = c.dropped(input.name + ".dropout", x, input.dropout);
+  if (input.masked) x = c.g.elementwise(Function::scale, input.name + ".masked", {x});
   if (!input.project_last) return x;
   return c.linear({input.project, {c.hidden}, {width}, /*bias=*/true}, x, c.stream());
 }

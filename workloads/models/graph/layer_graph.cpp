@@ -95,6 +95,7 @@ TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x, TensorId 
 TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
   TensorId added = kind.shared ? add_shared_block(c, *kind.shared, x) : no_tensor;
   for (const Branch& branch : kind.branches) {
+    if (branch.silent) continue;  // idle_parameters.cpp
     const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
     const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
@@ -104,6 +105,9 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
     if (branch.joined.exists()) {
       x = c.g.marked(c.norm(branch.joined, c.inside(branch.joined.name), x, {c.hidden}),
                      StreamMark::stream);
+    }
+    if (branch.masked) {
+      x = c.g.marked(c.g.elementwise(Function::scale, name + ".masked", {x}), StreamMark::stream);
     }
   }
   if (kind.scalar.empty()) return x;

@@ -310,9 +310,10 @@ class ModelGraph {
   }
 
   void layers(const Stack& stack, std::size_t kind, std::vector<std::int32_t> numbers) {
-    c_.layer = stack.prefix + ".{}";
+    const std::string name = stack.prefix + ".{}";
+    c_.layer = stack.numbered_inside ? stack.prefix : name;
     c_.rotary.clear();
-    c_.g.begin_layers(c_.layer, std::move(numbers));
+    c_.g.begin_layers(name, std::move(numbers));
     const TensorId x = c_.g.carry_in(c_.inside("input"));
     for (GraphContext::Beside& value : c_.beside) {
       value.id = c_.g.carry_in(c_.inside(value.name));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "workloads/models/graph/attention_graph.hpp"
+#include "workloads/models/graph/sketch_graph.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -123,6 +124,15 @@ double attention_fraction(std::int64_t window, std::int64_t sequence) {
 // T5's: looked up once a stack, whose layers hand it on.
 void add_relative_bias(GraphContext& c, const Stack& stack) {
   const LayerKind& first = stack.kinds[static_cast<std::size_t>(stack.order.front())];
+  if (const auto* mixer = std::get_if<Mixer>(&first.branches.front().body)) {
+    const auto* local = std::get_if<LocalAttention>(&mixer->what);
+    if (local == nullptr) return;
+    c.layer = fmt::format("{}.0", stack.prefix);
+    SketchGraph sketch(c, no_tensor);
+    c.beside.push_back({local_bias, sketch.tensor(draw_bias(sketch, *local))});
+    c.ended.insert(local_bias);
+    return;
+  }
   const auto* attention = std::get_if<Attention>(&first.branches.front().body);
   if (attention != nullptr && attention->places) return add_relative_rows_of(c, *stack.distances);
   if (attention != nullptr && stack.distances) {

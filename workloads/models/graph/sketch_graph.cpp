@@ -139,9 +139,11 @@ Node SketchGraph::linear(const Linear& module, Node x, const Axes& out) {
         c_.g.linear(name, tensor(x), c_.g.parameter(name + ".weight", weight), dims(axes), bias),
         axes);
   }
-  return made(
-      c_.linear({name, dim(out), dim(in), module.bias, module.conv1d}, tensor(x), dims(axes)),
-      axes);
+  const Dims matrix = module.conv1d ? Dims{dim(in), dim(out)} : Dims{dim(out), dim(in)};
+  const TensorId weight = c_.g.parameter(name + ".weight", matrix);
+  const TensorId bias = module.bias ? c_.g.parameter(name + ".bias", {dim(out)}) : no_tensor;
+  // A module may run twice.
+  return made(c_.g.linear(unique(module.name), tensor(x), weight, dims(axes), bias), axes);
 }
 
 void SketchGraph::stored(const Linear& module, Node x, const Axes& out) {
@@ -153,7 +155,7 @@ void SketchGraph::stored(const Linear& module, Node x, const Axes& out) {
   for (const Axis& axis : in) columns.push_back(label(axis));
   c_.g.untrained_parameter(name + ".weight", {rows, columns});
   if (module.bias) c_.g.untrained_parameter(name + ".bias", {rows});
-  c_.note("projections for tokens with global attention are stored and not trained");
+  c_.note("projections that a step does not use are stored and not trained");
 }
 
 Node SketchGraph::product(const std::string& name, Node a, Node b, const Axes& result) {
@@ -216,8 +218,25 @@ Node SketchGraph::parameter(const std::string& name, const Axes& axes) {
   return made(c_.g.parameter(GraphContext::inside(scopes_.back(), name), dims(axes)), axes);
 }
 
+void SketchGraph::idle_parameter(const std::string& name, const Axes& axes) {
+  c_.g.untrained_parameter(GraphContext::inside(scopes_.back(), name), dims(axes));
+}
+
 Node SketchGraph::table(const std::string& name, const Axes& axes) {
   return parameter(name + ".weight", axes);
+}
+
+Node SketchGraph::look_up(const std::string& name, const Axes& table, const Axes& numbers,
+                          const Axes& result) {
+  const std::string full = GraphContext::inside(scopes_.back(), name);
+  const TensorId rows = c_.g.parameter(full + ".weight", dims(table));
+  const TensorId ids = c_.g.constant(full + ".numbers", c_.options.index_dtype, dims(numbers));
+  return made(c_.g.embedding(full, ids, rows, dims(result)), result);
+}
+
+Node SketchGraph::handed(const std::string& name, const Axes& axes, bool /*is_first*/,
+                         const std::function<Node(Sketch&)>& /*make*/) {
+  return made(find_handed(c_, name)->id, axes);
 }
 
 Node SketchGraph::buffer(const std::string& name, const Axes& axes) {

@@ -1,0 +1,78 @@
+// FLOPs of parts of layers that are written once, against the formulas that their headers derive.
+#include "workloads/layers/mixers.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+
+using namespace shardsim;
+using namespace shardsim::models;
+
+namespace {
+
+struct MixerStep {
+  std::int64_t batch, tokens, hidden;
+};
+
+std::int64_t forward_flops(const Mixer& mixer, const MixerStep& step) {
+  Eager e({.place = {"config.json", ""}});
+  Context context;
+  context.batch = step.batch;
+  context.sequence = step.tokens;
+  e.open_layer("layers.0", "mixer");
+  const Value x = e.make({step.batch, step.tokens, step.hidden}, DType::bf16, /*grad=*/true);
+  const Value y = run(e, mixer, x, context);
+  CHECK(y.shape == x.shape);
+  e.close_layer();
+  std::int64_t sum = 0;
+  for (const auto& [op, flops] : e.forward_flops()) sum += flops;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("Windows in chunks cost their chunks' products") {
+  const std::int64_t b = 2, t = 64, h = 32, n = 4, d = 8, w = 8;
+  const Mixer mixer{WindowedAttention{.heads = n, .head_dim = d, .window = 2 * w}};
+  const std::int64_t projections = 4 * 2 * b * t * h * h;
+  const std::int64_t scores = 2 * b * n * (t / w - 1) * (2 * w) * (2 * w) * d;
+  const std::int64_t context = 2 * b * n * t * 3 * w * d;
+  CHECK(forward_flops(mixer, {b, t, h}) == projections + scores + context);
+  CHECK_THROWS_WITH(forward_flops(mixer, {b, t + 1, h}),
+                    Catch::Contains("a sequence that is no multiple of the window, 16"));
+}
+
+TEST_CASE("Blocks cost their neighbours, the ends and what is picked at random") {
+  const std::int64_t b = 2, h = 32, n = 4, d = 8, block = 4, random = 2, blocks = 12;
+  const std::int64_t t = blocks * block;
+  const Mixer mixer{BlockAttention{.heads = n, .head_dim = d, .block = block, .random = random}};
+  const std::int64_t projections = 4 * 2 * b * t * h * h;
+  const std::int64_t seen = 2 * blocks + 2 * (4 + random) + (blocks - 4) * (5 + random);
+  CHECK(forward_flops(mixer, {b, t, h}) == projections + b * n * 4 * d * block * block * seen);
+  // Of no more than 5 + 2 * 2 blocks all pairs.
+  const std::int64_t few = 9 * block;
+  CHECK(forward_flops(mixer, {b, few, h}) == 4 * 2 * b * few * h * h + b * n * 4 * d * few * few);
+}
+
+TEST_CASE("Lightning attention is linear in the tokens") {
+  const std::int64_t b = 1, h = 32, n = 4, d = 8, c = 16;
+  const Mixer mixer{LightningAttention{.heads = n, .head_dim = d, .block = c}};
+  for (const std::int64_t t : {16, 64, 128}) {
+    const std::int64_t projections = 5 * 2 * b * t * h * n * d;
+    CHECK(forward_flops(mixer, {b, t, h}) == projections + 4 * b * n * t * d * (c + d));
+  }
+}
+
+TEST_CASE("Neighbours, and sums of blocks beside them") {
+  const std::int64_t b = 2, t = 64, h = 32, n = 4, d = 8, radius = 7;
+  const LocalAttention near{.heads = n, .head_dim = d, .radius = radius, .buckets = 8};
+  const std::int64_t projections = 4 * 2 * b * t * h * n * d;
+  CHECK(forward_flops(Mixer{near}, {b, t, h}) ==
+        projections + 4 * b * n * d * t * 3 * (radius + 1));
+  LocalAttention far = near;
+  far.global_block = 16;
+  const std::int64_t sums = t / far.global_block;
+  CHECK(forward_flops(Mixer{far}, {b, t, h}) ==
+        projections + 4 * b * n * d * t * (3 * (radius + 1) + sums) + 4 * b * sums * h * n * d +
+            2 * b * t * sums * h);
+}

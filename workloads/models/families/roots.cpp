@@ -1,0 +1,55 @@
+#include "workloads/models/families/roots.hpp"
+
+namespace shardsim::models {
+namespace {
+
+struct Roots {
+  const std::string& from;
+  const std::string& to;
+
+  void change(std::string& name) const {
+    if (!name.empty() && name.starts_with(from)) name = to + name.substr(from.size());
+  }
+
+  void change(TokenEmbedding& input) const {
+    for (std::string* name : {&input.name, &input.table_of, &input.positions, &input.types,
+                              &input.norm.name, &input.dropout_name, &input.project}) {
+      change(*name);
+    }
+  }
+
+  void change(Stack& stack) const {
+    for (std::string* name : {&stack.prefix, &stack.norm.name, &stack.project}) change(*name);
+    for (std::string& module : stack.modules) change(module);
+    for (LayerKind& kind : stack.kinds) {
+      if (kind.shared) change(kind.shared->first);
+    }
+    if (stack.distances) {
+      change(stack.distances->name);
+      change(stack.distances->norm.name);
+    }
+    if (stack.per_layer) {
+      for (std::string* name :
+           {&stack.per_layer->table, &stack.per_layer->project, &stack.per_layer->norm.name}) {
+        change(*name);
+      }
+    }
+    if (stack.altup) {
+      change(stack.altup->project);
+      change(stack.altup->back);
+    }
+    if (auto* embedding = std::get_if<TokenEmbedding>(&stack.input)) change(*embedding);
+  }
+};
+
+}  // namespace
+
+void replace_root(ModelSpec& spec, const std::string& from, const std::string& to) {
+  const Roots roots{from, to};
+  for (Stack& stack : spec.stacks) roots.change(stack);
+  for (SharedTable& table : spec.shared) roots.change(table.name);
+  for (NamedParameter& one : spec.apart) roots.change(one.name);
+  if (!spec.head.tied_to.empty()) roots.change(spec.head.tied_to);
+}
+
+}  // namespace shardsim::models
