@@ -3,6 +3,7 @@
 
 #include "graph_helpers.hpp"
 #include "workloads/graph/graph_builder.hpp"
+#include "workloads/step/backward.hpp"
 
 using namespace shardsim;
 
@@ -64,6 +65,31 @@ TEST_CASE("A value that is handed on and that nobody reads is found when a graph
   CHECK_THROWS_WITH(
       build(/*hands_on=*/true, /*reads=*/true),
       "head is handed \"head.keys\", which nothing in it reads and which it does not hand on");
+}
+
+// d(x + keys) is both's: the block before finds each by what it is the gradient of.
+TEST_CASE("A gradient that is another's leaves its block under a name of its own") {
+  GraphBuilder g("added", DType::bf16);
+  const Dim width{g.label("width", 16)};
+  g.begin_block("input");
+  for (const char* name : {"x", "keys"}) {
+    const TensorId weight = g.parameter(std::string(name) + ".weight", {width});
+    g.carry_out(g.elementwise(Function::scale, name, {weight}));
+  }
+  g.begin_block("head");
+  const TensorId x = g.carry_in("head.x");
+  const TensorId keys = g.carry_in("head.keys");
+  Workload w = g.finish(g.mean("loss", g.elementwise(Function::add, "sum", {x, keys}), {}));
+  add_backward(w, {});
+  for (const TensorId carried : {x, keys}) {
+    int made = 0;
+    for (const Op& op : w.blocks[1].backward) {
+      for (const Operand& result : op.results) {
+        made += w.tensors[static_cast<std::size_t>(result.tensor)].primal == carried ? 1 : 0;
+      }
+    }
+    CHECK(made == 1);
+  }
 }
 
 TEST_CASE("Factors come in the order of their appearance") {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "workloads/step/contributions.hpp"
 
 namespace shardsim {
 GradientTape::GradientTape(Workload& workload)
@@ -66,8 +67,14 @@ void GradientTape::differentiate(const Op& op) {
 void GradientTape::end_block() {
   for (const TensorId carry : workload_.blocks[block_].carries_in) {
     TensorId& gradient = gradients_[at(carry)];
-    // The neighbour finds it by its primal.
-    assert(gradient == no_tensor || tensor_of(gradient).primal == carry);
+    // The neighbour finds it by its primal. One that is another's, as of what was added to a value
+    // of the same dims, is seen under a name of its own.
+    if (gradient != no_tensor && tensor_of(gradient).primal != carry) {
+      Op seen = op_of(Function::split, {operand(gradient)});
+      seen.view = true;
+      seen.results = {new_gradient(operand(carry))};
+      emit(std::move(seen));
+    }
     gradient = no_tensor;
   }
 }
