@@ -8,12 +8,12 @@ namespace shardsim::models {
 namespace {
 
 // Blocks of one length that do the same: the first finds no state, the last leaves none.
-struct Run {
+struct LightningRun {
   std::int64_t blocks;
   std::int64_t length;
 };
 
-std::vector<Run> runs_of(std::int64_t tokens, std::int64_t block) {
+std::vector<LightningRun> runs_of(std::int64_t tokens, std::int64_t block) {
   const std::int64_t blocks = (tokens + block - 1) / block;
   const std::int64_t last = tokens - (blocks - 1) * block;
   if (blocks == 1) return {{1, last}};
@@ -37,7 +37,7 @@ class LightningSketch {
     decay_ = s.buffer("diagonal_decay", {one, heads_, block_, block_keys_});
   }
 
-  Node build(const std::vector<Run>& runs, Node q, Node k, Node v, const Axes& rows) {
+  Node build(const std::vector<LightningRun>& runs, Node q, Node k, Node v, const Axes& rows) {
     std::vector<Axes> of_runs;
     for (std::size_t i = 0; i < runs.size(); ++i) of_runs.push_back(axes_of(runs[i], i));
     const std::vector<Node> qs = s_.parts(q, of_runs);
@@ -57,7 +57,7 @@ class LightningSketch {
   }
 
  private:
-  [[nodiscard]] Axes axes_of(const Run& run, std::size_t number) const {
+  [[nodiscard]] Axes axes_of(const LightningRun& run, std::size_t number) const {
     return {s_.batch(), Axis{fmt::format("blocks_{}", number), run.blocks},
             Axis{"block", run.length}, heads_, dim_};
   }
@@ -135,7 +135,7 @@ Node draw(Sketch& s, const LightningAttention& a, Node x) {
   const Axes rows{s.batch(), s.sequence(), heads, dim};
   const Node all = s.activate(a.activation, s.linear({"qkv_proj"}, x, {heads, three, dim}));
   const std::vector<Node> qkv = s.parts(all, {rows, rows, rows});
-  const std::vector<Run> runs = runs_of(s.tokens(), a.block);
+  const std::vector<LightningRun> runs = runs_of(s.tokens(), a.block);
   const Node out = s.lies(blocks.build(runs, qkv[0], qkv[1], qkv[2], rows));
   s.cache(0, a.heads * a.head_dim * a.head_dim * 2);
   const Node normed = s.norm({NormKind::rms, "norm"}, out, {heads, dim});
