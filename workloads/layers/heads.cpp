@@ -110,6 +110,7 @@ void classification(Eager& e, const Head& head, Value x) {
     e.save(e.constant(DType::i64, {logits.shape[0]}));
     logits = e.index(logits, e.constant(DType::i64, {logits.shape[0]}), one);
   }
+  if (head.rows == HeadRows::averaged) logits = e.copy(logits, {logits.shape[0], logits.last()});
   if (head.rows == HeadRows::span) {
     for (int end = 0; end < 2; ++end) {
       e.save(e.constant(DType::i64, {logits.shape[0]}));  // its place, no farther than the rows

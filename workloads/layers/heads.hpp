@@ -37,10 +37,11 @@ enum class HeadKind : std::uint8_t {
 
 // Of a classifier.
 enum class HeadRows : std::uint8_t {
-  first,   // a row of each example, the first
-  each,    // all of them, each with a label
-  picked,  // logits of all, of which one of each example has a label
-  span,    // two logits of each: which token is the first of an answer, which the last
+  first,     // a row of each example, the first
+  each,      // all of them, each with a label
+  picked,    // logits of all, of which one of each example has a label
+  averaged,  // logits of all, of which the mean is taken (EuroBERT)
+  span,      // two logits of each: which token is the first of an answer, which the last
 };
 
 struct Head {

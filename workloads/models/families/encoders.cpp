@@ -208,6 +208,23 @@ ModelSpec eurobert_masked(const Config& c) {
   return spec;
 }
 
+// A product before the logits, of the first token or of all, whose mean counts.
+ModelSpec eurobert_sequences(const Config& c) {
+  ModelSpec spec = eurobert_masked(c);
+  const std::string pooling = c.text("classifier_pooling", "late");
+  if (pooling != "late" && pooling != "bos") {
+    c.fail("classifier_pooling", "only \"late\" and \"bos\" are supported");
+  }
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .bias = true,
+               .transform = "dense",
+               .activation = "gelu",
+               .rows = pooling == "late" ? HeadRows::averaged : HeadRows::first};
+  return spec;
+}
+
 ModelSpec xlm_roberta_masked(const Config& c) {
   ModelSpec spec = roberta_masked(c);
   spec.head.stands_first = true;
@@ -292,6 +309,7 @@ std::vector<Family> encoder_families() {
           {"ElectraModel", "electra", electra},
           {"ErnieForMaskedLM", "ernie", ernie_masked},
           {"EuroBertForMaskedLM", "eurobert", eurobert_masked},
+          {"EuroBertForSequenceClassification", "eurobert", eurobert_sequences},
           {"MegatronBertForMaskedLM", "megatron-bert", megatron_bert_masked},
           {"RobertaPreLayerNormForMaskedLM", "roberta-prelayernorm", roberta_prelayernorm_masked},
           {"XLMRobertaXLForMaskedLM", "xlm-roberta-xl", xlm_roberta_xl_masked}};

@@ -132,6 +132,9 @@ TensorId classification(GraphContext& c, const Head& head, TensorId x) {
     const std::string picked = head.name + ".picked";
     logits = c.g.slices(picked, logits, {{picked, {{c.batch}, {classes}}}}, {c.sequence}).front();
   }
+  if (head.rows == HeadRows::averaged) {
+    logits = c.g.mean(head.name + ".mean", logits, {{c.batch}, {classes}});
+  }
   if (head.rows == HeadRows::span) return span_loss(c, head, logits, classes);
   return c.cross_entropy(logits, classes, head.fp32_loss);
 }
