@@ -31,6 +31,10 @@ from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
+WHOLE_NUMBERS = ("labels", "timestep")
+HIDDEN_KEYS = ("_use_default_values", "_class_name", "_diffusers_version", "_name_or_path")
+
+
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
               enable_gqa=False):
     """torch.nn.functional.scaled_dot_product_attention as CUDA devices dispatch it."""
@@ -75,6 +79,7 @@ class Keeper:
     """What autograd saves: each storage where it is saved first."""
 
     def __init__(self, model, inputs):
+        inputs = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
         own = [*model.parameters(), *model.buffers()]
         self.known = {tensor.untyped_storage()._cdata for tensor in own}
         self.inputs = {tensor.untyped_storage()._cdata: tensor for tensor in inputs}
@@ -96,8 +101,31 @@ class Keeper:
         return tensor
 
 
+class Keys(dict):
+    """A configuration of diffusers, with what is read of one of transformers'."""
+
+    model_type = "diffusers"
+
+    def to_json_string(self, use_diff):
+        return json.dumps(self)
+
+
+def build_of_diffusers(case):
+    import diffusers
+
+    torch.set_default_dtype(torch.bfloat16)  # fake tensors cannot change theirs
+    try:
+        model = getattr(diffusers, case["architecture"]).from_config(case["config"])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    keys = {name: value for name, value in model.config.items() if name not in HIDDEN_KEYS}
+    return model, Keys(keys | {"_class_name": case["architecture"]})
+
+
 def build(case):
     keys = dict(case["config"])
+    if "_class_name" in keys:
+        return build_of_diffusers(case)
     config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
     cls = getattr(transformers, case["architecture"])
     module = sys.modules[cls.__module__]
@@ -107,8 +135,9 @@ def build(case):
 
 
 def inputs_of(case):
+    """Tensors; what a case gives under "values" is given as it is."""
     def tensor(name, shape):
-        dtype = torch.long if name == "labels" else torch.bfloat16
+        dtype = torch.long if name in WHOLE_NUMBERS else torch.bfloat16
         return torch.zeros(shape, dtype=dtype)
     return {name: tensor(name, shape) for name, shape in case["inputs"].items()}
 
@@ -125,7 +154,7 @@ def counted(case):
         model = build(case)[0].train()
         inputs = inputs_of(case)
         with FlopCounterMode(display=False) as counter:
-            loss = loss_of(case, model(**inputs))
+            loss = loss_of(case, model(**inputs, **case.get("values", {})))
             forward = dict(counter.get_flop_counts().get("Global", {}))
             loss.backward()
     both = counter.get_flop_counts().get("Global", {})
@@ -139,7 +168,7 @@ def kept(case):
         inputs = inputs_of(case)
         keeper = Keeper(model, inputs.values())
         with torch.autograd.graph.saved_tensors_hooks(keeper.pack, lambda tensor: tensor):
-            loss_of(case, model(**inputs))
+            loss_of(case, model(**inputs, **case.get("values", {})))
     return keeper
 
 
@@ -167,12 +196,18 @@ def folded(shapes):
     return dict(sorted(result.items()))
 
 
+def in_files(model, state):
+    if not isinstance(model, transformers.PreTrainedModel):
+        return state
+    return revert_weight_conversion(model, state)
+
+
 def record_of(case):
     with torch.device("meta"):
         model, config = build(case)
     parameters = {name: list(p.shape) for name, p in model.named_parameters()}
     state = dict(model.state_dict())
-    files = {name: list(t.shape) for name, t in revert_weight_conversion(model, state).items()}
+    files = {name: list(t.shape) for name, t in in_files(model, state).items()}
     forward, both = counted(case)
     keeper = kept(case)
     batch = next(iter(case["inputs"].values()))[0]

@@ -33,9 +33,21 @@ Ref Draft::group_norm(const std::string& name, std::int64_t groups, Ref x) {
   return add(GroupNormed{within(name), groups}, {x});
 }
 
-Ref Draft::norm(Norm norm, Ref x) {
+Ref Draft::norm(Norm norm, Ref x, bool whole) {
   norm.name = within(norm.name);
-  return add(Normed{std::move(norm)}, {x});
+  return add(Normed{std::move(norm), whole}, {x});
+}
+
+Ref Draft::width_part(std::int64_t first, std::int64_t of, Ref x, std::int64_t count) {
+  return add(WidthPart{.first = first, .of = of, .count = count}, {x});
+}
+
+Ref Draft::table_of_parts(const std::string& name, std::int64_t parts, Ref x, bool no_batch) {
+  return add(Learned{.use = LearnedUse::parts,
+                     .name = within(name),
+                     .rows = parts,
+                     .no_batch = no_batch},
+             {x});
 }
 
 Ref Draft::activate(const std::string& function, Ref x, const std::string& name) {
@@ -113,6 +125,11 @@ Blueprint Draft::finish(Blueprint about) {
   about.steps = std::move(net_.steps);
   about.parts = std::move(net_.parts);
   return about;
+}
+
+std::int64_t columns_of(std::int64_t side, const Plane& aspect, std::int64_t multiple) {
+  if (aspect[0] == aspect[1]) return side;
+  return std::max(side * aspect[1] / aspect[0] / multiple, std::int64_t{1}) * multiple;
 }
 
 Plane zeros_around(const Convolve& convolution, const Plane& sides) {

@@ -28,6 +28,7 @@ Value BlueprintCount::run() {
     if (!now_->reads.empty()) {
       if (made.grid[0] == 0) made.grid = read(0).grid;
       made.one_dimension = made.one_dimension || read(0).one_dimension;
+      if (made.heads == 0) made.heads = read(0).heads;
     }
     values_.push_back(std::move(made));
     pictures_.push_back(picture_);
@@ -48,19 +49,6 @@ bool BlueprintCount::reads_picture(std::size_t n) const {
 Counted BlueprintCount::alike(Value value, bool turned) {
   picture_ = reads_picture(0);
   return {std::move(value), turned, read(0).one_dimension};
-}
-
-Counted BlueprintCount::count(const RowsInput& input) {
-  Shape shape{step_.batch, input.rows, input.width};
-  if (input.rows == 0) shape = {step_.batch, input.width};
-  return {input.constant ? e_.constant(e_.dtype(), shape) : e_.input(e_.dtype(), shape)};
-}
-
-Counted BlueprintCount::count(const Normed& n) {
-  const Value& x = read(0).value;
-  if (!reads_picture(0)) return alike(models::run(e_, n.norm, x), false);
-  const Value last = Eager::view(x, {x.shape[0], x.shape[2], x.shape[3], x.shape[1]});
-  return alike(Eager::view(models::run(e_, n.norm, last), x.shape), true);
 }
 
 Counted BlueprintCount::count(const Activated& a) {
@@ -91,6 +79,7 @@ Counted BlueprintCount::count(const Learned& l) {
     e_.parameter(l.name, {1, l.rows, x.last()});
     return {e_.copy(x, {x.shape[0], x.shape[1] + l.rows, x.last()})};
   }
+  if (l.use == LearnedUse::parts) return parts_and_table(l);
   if (l.use == LearnedUse::table) {
     const Shape shape{1, x.shape[1], x.last()};
     const Plane& grid = read(0).grid;
@@ -122,9 +111,12 @@ Counted BlueprintCount::count(const Scaled& /*s*/) {
   return alike(e_.scaled(read(0).value), read(0).turned);
 }
 
-Counted BlueprintCount::count(const AsRows& /*a*/) {
+Counted BlueprintCount::count(const AsRows& a) {
   const Value& x = read(0).value;
-  return {rows_of(x), !read(0).turned, false, false, {x.shape[2], x.shape[3]}};
+  const Plane grid{x.shape[2], x.shape[3]};
+  const Value rows = rows_of(x);
+  if (a.copied && !read(0).turned) return {e_.copy(rows), false, false, false, grid};
+  return {rows, !read(0).turned, false, false, grid};
 }
 
 Counted BlueprintCount::count(const AsPicture& a) {
@@ -165,9 +157,11 @@ Counted BlueprintCount::count(const LearnedRows& l) {
 Counted BlueprintCount::count(const RowsPart& p) {
   const Value& x = read(0).value;
   if (p.single) return {Eager::view(x, {x.shape[0], x.last()})};
-  const std::int64_t rows = p.count > 0 ? p.count : x.shape[1] - p.first;
+  std::int64_t rows = p.count > 0 ? p.count : x.shape[1] - p.first;
+  if (now_->reads.size() > 1) rows = read(1).value.shape[1];
   Counted part{Eager::view(x, {x.shape[0], rows, x.last()}), read(0).turned};
   part.cut = x.shape[0] > 1;
+  if (p.copied && part.cut) return {e_.copy(part.value)};
   return part;
 }
 
@@ -189,7 +183,10 @@ Value BlueprintCount::project(const std::string& name, const Counted& x, std::in
 }
 
 Counted BlueprintCount::count(const LinearStep& l) {
-  return {project(l.name, read(0), l.out, l.bias)};
+  Counted made{project(l.name, read(0), l.out, l.bias)};
+  made.heads = std::max<std::int64_t>(l.heads, 1);
+  made.parts = l.parts;
+  return made;
 }
 
 Value BlueprintCount::of_length_one(const Value& x) {

@@ -20,6 +20,8 @@ struct Counted {
   bool one_dimension = false;
   bool cut = false;
   Plane grid{0, 0};  // the places of the picture that rows were
+  std::int64_t heads = 0;  // that a row is of, or each of its parts; 0: those of what is read first
+  std::int64_t parts = 1;  // side by side
 };
 
 class BlueprintCount {
@@ -53,10 +55,13 @@ class BlueprintCount {
   [[nodiscard]] Value spread(std::size_t n) const;
   Counted count(const Combined& c);
   Counted count(const Learned& l);
+  Counted parts_and_table(const Learned& l);
   Counted count(const Dropped& d);
   Counted count(const Scaled& /*s*/);
 
-  Counted count(const AsRows& /*a*/);
+  Counted count(const Cast& c);
+
+  Counted count(const AsRows& a);
   Counted count(const AsPicture& a);
   Counted count(const Windowed& w);
   Counted count(const Unwindowed& /*w*/);
@@ -67,6 +72,10 @@ class BlueprintCount {
 
   Value project(const std::string& name, const Counted& x, std::int64_t out, bool bias);
   Counted count(const LinearStep& l);
+
+  Counted count(const WidthPart& p);
+  Counted count(const Turned& t);
+  Counted count(const AttendHeads& a);
 
   // x / max(|x|, eps) over the last dimension.
   Value of_length_one(const Value& x);

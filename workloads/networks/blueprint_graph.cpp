@@ -31,6 +31,8 @@ void BlueprintGraph::enter(const BlueprintBlock& before, const BlueprintBlock& b
     n_.next_block(std::get<OutsideMark>(net_.steps[block.begin].what).block);
   }
   names_.clear();
+  sliced_.clear();
+  tables_.clear();
 }
 
 namespace {
@@ -52,6 +54,7 @@ std::string parameters_of(const StepKind& what) {
 
 // Parameters of steps that no loss reads are not trained, unless another step has them, too.
 void BlueprintGraph::add_steps(const BlueprintBlock& block) {
+  block_end_ = block.end;
   std::set<std::string> learning;
   for (std::size_t i = block.begin; i < block.end; ++i) {
     if (learns_[i]) learning.insert(parameters_of(net_.steps[i].what));
@@ -60,6 +63,10 @@ void BlueprintGraph::add_steps(const BlueprintBlock& block) {
     now_ = &net_.steps[i];
     number_ = static_cast<Ref>(i);
     std::visit([this](const auto& what) { add_step(what); }, now_->what);
+    if (const auto made = made_.find(number_); made != made_.end()) {
+      const Dims& made_dims = c_.g.dims_of(made->second.id);
+      if (made_dims.size() > 1) rows_[number_] = made_dims[1];
+    }
     const std::string name = parameters_of(now_->what);
     if (learns_[i] || name.empty() || learning.contains(name)) continue;
     c_.note("parameters that no loss reads are stored and not trained");
@@ -76,7 +83,15 @@ void BlueprintGraph::make(TensorId id, bool is_picture, const Plane& grid) {
   if (grid[0] == 0 && !now_->reads.empty()) made_[number_].grid = read(0).grid;
 }
 
-void BlueprintGraph::alike(TensorId id) { make(id, read(0).is_picture); }
+void BlueprintGraph::alike(TensorId id) {
+  const std::size_t inner = read(0).inner;
+  make(id, read(0).is_picture);
+  made_[number_].inner = inner;
+}
+
+Dims BlueprintGraph::width_dims(std::size_t n) const {
+  return {dims(n).begin() + static_cast<std::ptrdiff_t>(lead(n)), dims(n).end()};
+}
 
 std::int64_t BlueprintGraph::size(const Dim& dim) const { return c_.g.label_size(dim.front()); }
 
@@ -119,7 +134,11 @@ TensorId BlueprintGraph::seen(const std::string& name, TensorId x, const Dims& a
 }
 
 void BlueprintGraph::add_step(const Normed& n) {
-  const Dim over = read(0).is_picture ? dims(0)[1] : dims(0).back();
+  Dim over = read(0).is_picture ? dims(0)[1] : dims(0).back();
+  if (n.whole) {
+    over.clear();
+    for (const Dim& dim : width_dims(0)) over.insert(over.end(), dim.begin(), dim.end());
+  }
   alike(c_.norm(n.norm, full(n.norm.name), read(0).id, over));
 }
 
@@ -129,11 +148,14 @@ void BlueprintGraph::add_step(const Activated& a) {
 
 void BlueprintGraph::add_step(const Combined& f) {
   TensorId other = read(1).id;
-  if (dims(1).size() == dims(0).size()) {
+  if (lead(1) == lead(0)) {
     other = seen(own("operand"), other, dims(0));
   } else {  // a vector
-    other =
-        seen(own("operand"), other, {{c_.batch}, read(0).is_picture ? dims(0)[1] : dims(0).back()});
+    Dims vector{{c_.batch}};
+    for (const Dim& dim : read(0).is_picture ? Dims{dims(0)[1]} : width_dims(0)) {
+      vector.push_back(dim);
+    }
+    other = seen(own("operand"), other, vector);
   }
   const bool adds = f.function == Pointwise::add;
   alike(c_.g.elementwise(adds ? Function::add : Function::multiply, own(adds ? "sum" : "product"),

@@ -16,6 +16,7 @@ struct MadeValue {
   TensorId id = no_tensor;
   bool is_picture = false;
   Plane grid{0, 0};  // the places of the picture that rows were
+  std::size_t inner = 1;  // of its dims are a row's width: parts, heads, their size
 };
 
 class BlueprintGraph {
@@ -33,6 +34,9 @@ class BlueprintGraph {
 
   [[nodiscard]] const MadeValue& read(std::size_t n) const;
   [[nodiscard]] const Dims& dims(std::size_t n) const;
+  // The dims before a row's width, and those of it.
+  [[nodiscard]] std::size_t lead(std::size_t n) const { return dims(n).size() - read(n).inner; }
+  [[nodiscard]] Dims width_dims(std::size_t n) const;
   void make(TensorId id, bool is_picture, const Plane& grid = {0, 0});
   void alike(TensorId id);
   [[nodiscard]] std::int64_t size(const Dim& dim) const;
@@ -67,6 +71,9 @@ class BlueprintGraph {
   void add_step(const Dropped& d);
   void add_step(const Scaled& /*s*/);
 
+  void add_step(const Cast& c);
+  TensorId parts_and_table(const Learned& l);
+
   void add_step(const AsRows& /*a*/);
   void add_step(const AsPicture& /*a*/);
   void add_step(const Windowed& w);
@@ -74,12 +81,22 @@ class BlueprintGraph {
   void add_step(const Merged& /*m*/);
   void add_step(const LearnedRows& l);
   void add_step(const RowsPart& p);
+  void add_rows_parts();
+  void add_step(const WidthPart& /*p*/);
+  // Of what is read first; other parts of it that the block reads are made with it.
+  struct PartOf {
+    Ref step = 0;
+    GraphBuilder::Part part{};
+  };
+  void slice(const std::vector<PartOf>& parts, const std::vector<LabelId>& whole);
   void add_step(const Joined& j);
+  void join_parts();
 
   // Its input under another label where the result's is the same.
   TensorId apart(const std::string& name, TensorId x, LabelId out);
   [[nodiscard]] bool gives_classes() const;
   void add_step(const LinearStep& l);
+  Dims out_dims(const LinearStep& l);
 
   struct Projections {
     TensorId q = no_tensor;
@@ -90,6 +107,9 @@ class BlueprintGraph {
                       LabelId value_dim);
   TensorId decomposed_bias(const std::string& at, const Attend& a, TensorId q, LabelId dim);
   void add_step(const Attend& a);
+  TensorId turned(const Turned& t, LabelId rows, LabelId dim, const char* which);
+  void add_step(const Turned& t);
+  void add_step(const AttendHeads& a);
   TensorId made_table(const std::string& name, const DistanceBias& b, LabelId distances,
                       LabelId heads);
   void add_step(const DistanceBias& b);
@@ -113,6 +133,11 @@ class BlueprintGraph {
   std::map<Ref, MadeValue> made_;
   std::set<std::string> names_;
   std::set<LabelId> inner_;
+  std::set<LabelId> heads_;
+  std::size_t block_end_ = 0;
+  std::map<Ref, TensorId> sliced_;  // parts that are there
+  std::map<Ref, Dim> rows_;         // of what was made, of all blocks
+  std::map<std::string, TensorId> tables_;
   TensorId loss_ = no_tensor;
   int further_ = 0;  // losses before it
 };

@@ -19,6 +19,11 @@ Ref within(const BlueprintBlock& block, Ref ref) {
   return static_cast<Ref>(found - block.live.begin());
 }
 
+// What a step needs the value of; of a part of rows the second says only how many there are.
+std::size_t values_read(const BlueprintStep& step) {
+  return std::holds_alternative<RowsPart>(step.what) ? 1 : step.reads.size();
+}
+
 std::vector<BlueprintBlock> single_blocks(const Blueprint& net) {
   std::vector<BlueprintBlock> blocks{{}};
   for (std::size_t i = 0; i < net.steps.size(); ++i) {
@@ -30,7 +35,9 @@ std::vector<BlueprintBlock> single_blocks(const Blueprint& net) {
   blocks.back().end = net.steps.size();
   std::vector<std::size_t> last_read(net.steps.size(), 0);
   for (std::size_t i = 0; i < net.steps.size(); ++i) {
-    for (const Ref read : net.steps[i].reads) last_read[static_cast<std::size_t>(read)] = i;
+    for (std::size_t n = 0; n < values_read(net.steps[i]); ++n) {
+      last_read[static_cast<std::size_t>(net.steps[i].reads[n])] = i;
+    }
   }
   for (BlueprintBlock& block : blocks) {
     for (std::size_t i = 0; i < block.begin; ++i) {
@@ -60,7 +67,7 @@ bool alike(const Blueprint& net, const BlueprintBlock& a, const BlueprintBlock& 
     const BlueprintStep& one = net.steps[a.begin + i];
     const BlueprintStep& other = net.steps[b.begin + i];
     if (!(one.what == other.what) || one.reads.size() != other.reads.size()) return false;
-    for (std::size_t n = 0; n < one.reads.size(); ++n) {
+    for (std::size_t n = 0; n < values_read(one); ++n) {
       if (within(a, one.reads[n]) != within(b, other.reads[n])) return false;
     }
   }

@@ -6,14 +6,25 @@
 namespace shardsim::models {
 
 void BlueprintGraph::add_step(const RowsInput& input) {
+  std::int64_t rows = input.rows;
+  if (input.is_text_long) rows = net_.text;
+  if (input.patch > 0) {
+    const std::int64_t columns = columns_of(side_, input.aspect, net_.coarsest);
+    rows = input.frames * (side_ / input.patch) * (columns / input.patch);
+  }
   Dims shape{{c_.batch}};
-  if (input.rows > 0) shape.push_back({places(input.rows)});
+  if (rows > 0) shape.push_back({places(rows)});
   shape.push_back({hidden(input.width)});
   make(c_.g.input(input.name, c_.g.compute_dtype(), std::move(shape)), false);
 }
 
 void BlueprintGraph::add_step(const Learned& l) {
   const LabelId one = c_.label("one", 1);
+  if (l.use == LearnedUse::parts) {
+    make(parts_and_table(l), false);
+    made_[number_].inner = 2;
+    return;
+  }
   const std::string name = own(l.name);
   if (l.use == LearnedUse::before) {
     const Dim width = dims(0).back();
@@ -88,6 +99,7 @@ void BlueprintGraph::add_step(const LearnedRows& l) {
 }
 
 void BlueprintGraph::add_step(const RowsPart& p) {
+  if (now_->reads.size() > 1) return add_rows_parts();
   const Dim width = dims(0).back();
   const Dim rows = dims(0)[1];
   const std::string name = own("part");
@@ -101,6 +113,8 @@ void BlueprintGraph::add_step(const RowsPart& p) {
 }
 
 void BlueprintGraph::add_step(const Joined& j) {
+  const bool is_rows = !read(0).is_picture;
+  if (is_rows && !j.behind && read(0).inner > 1) return join_parts();
   Dims shape = dims(0);
   const std::size_t axis = j.behind || read(0).is_picture ? 1 : shape.size() - 1;
   std::int64_t all = 0;
@@ -139,22 +153,55 @@ bool BlueprintGraph::gives_classes() const {
   });
 }
 
+Dims BlueprintGraph::out_dims(const LinearStep& l) {
+  Dims out;
+  const std::int64_t each = l.out / l.parts;
+  if (l.parts > 1) out.push_back({c_.label("parts", l.parts)});
+  if (l.heads > 0) {
+    out.push_back({c_.label("heads", l.heads, LabelRole::heads)});
+    heads_.insert(out.back().front());
+    out.push_back({c_.label("head_dim", each / l.heads)});
+  } else if (l.inner) {
+    out.push_back({c_.label("ffn", each, LabelRole::width)});
+    inner_.insert(out.back().front());
+  } else {
+    out.push_back({gives_classes() ? c_.label("classes", each) : hidden(each)});
+  }
+  return out;
+}
+
 void BlueprintGraph::add_step(const LinearStep& l) {
   const std::string name = full(l.name);
-  const bool reads_inner = inner_.contains(dims(0).back().front());
-  const GraphBuilder::Within module(c_.g, l.inner || reads_inner ? OpModule::mlp : OpModule::none);
-  const GraphBuilder::Within part(c_.g, l.inner       ? OpPart::first_product
+  bool reads_inner = false;
+  bool reads_heads = false;
+  for (const Dim& dim : width_dims(0)) {
+    reads_inner = reads_inner || inner_.contains(dim.front());
+    reads_heads = reads_heads || heads_.contains(dim.front());
+  }
+  const bool attends = l.heads > 0 || reads_heads;
+  const GraphBuilder::Within module(c_.g, attends                  ? OpModule::attention
+                                          : l.inner || reads_inner ? OpModule::mlp
+                                                                   : OpModule::none);
+  const GraphBuilder::Within part(c_.g, l.heads > 0   ? OpPart::input_projection
+                                        : reads_heads ? OpPart::out_projection
+                                        : l.inner     ? OpPart::first_product
                                         : reads_inner ? OpPart::last_product
                                                       : OpPart::none);
-  LabelId out = hidden(l.out);
-  if (l.inner) out = c_.label("ffn", l.out, LabelRole::width);
-  if (gives_classes()) out = c_.label("classes", l.out);
-  if (l.inner) inner_.insert(out);
-  const TensorId x = apart(name, read(0).id, out);
-  Dims shape = c_.g.dims_of(x);
-  const Dim in = shape.back();
-  shape.back() = {out};
-  make(c_.linear({name, {out}, in, l.bias}, x, std::move(shape)), false);
+  const std::size_t rows = lead(0);
+  const Dims out = out_dims(l);
+  const TensorId x =
+      read(0).inner == 1 ? apart(name, read(0).id, out.back().front()) : read(0).id;
+  const Dims& from = c_.g.dims_of(x);
+  Dim in;
+  for (std::size_t i = rows; i < from.size(); ++i) {
+    in.insert(in.end(), from[i].begin(), from[i].end());
+  }
+  Dims shape{from.begin(), from.begin() + static_cast<std::ptrdiff_t>(rows)};
+  shape.insert(shape.end(), out.begin(), out.end());
+  Dim width;
+  for (const Dim& dim : out) width.insert(width.end(), dim.begin(), dim.end());
+  make(c_.linear({name, width, in, l.bias}, x, std::move(shape)), false);
+  made_[number_].inner = out.size();
 }
 
 // Products of queries with two tables of distances, added up for each pair of places.

@@ -104,6 +104,8 @@ const std::vector<Family>& families() {
                               permuted_encoder_families(),
                               block_attention_families(),
                               long_t5_families(),
+                              image_diffusion_families(),
+                              video_diffusion_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -82,6 +82,8 @@ struct Family {
 [[nodiscard]] std::vector<Family> permuted_encoder_families();
 [[nodiscard]] std::vector<Family> block_attention_families();
 [[nodiscard]] std::vector<Family> long_t5_families();
+[[nodiscard]] std::vector<Family> image_diffusion_families();
+[[nodiscard]] std::vector<Family> video_diffusion_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);

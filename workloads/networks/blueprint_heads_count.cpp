@@ -1,0 +1,92 @@
+// Of rows that are made of heads or of parts: norms of heads, rotary positions, attention, what
+// modulates.
+#include "workloads/layers/attention_kernel.hpp"
+#include "workloads/networks/blueprint_count.hpp"
+
+namespace shardsim::models {
+
+Counted BlueprintCount::count(const RowsInput& input) {
+  std::int64_t rows = input.rows;
+  if (input.is_text_long) rows = step_.text;
+  if (input.patch > 0) {
+    const std::int64_t columns = columns_of(step_.side, input.aspect, net_.coarsest);
+    rows = input.frames * (step_.side / input.patch) * (columns / input.patch);
+  }
+  Shape shape{step_.batch, rows, input.width};
+  if (rows == 0) shape = {step_.batch, input.width};
+  return {input.constant ? e_.constant(e_.dtype(), shape) : e_.input(e_.dtype(), shape)};
+}
+
+Counted BlueprintCount::count(const Normed& n) {
+  const Value& x = read(0).value;
+  if (reads_picture(0)) {
+    const Value last = Eager::view(x, {x.shape[0], x.shape[2], x.shape[3], x.shape[1]});
+    return alike(Eager::view(models::run(e_, n.norm, last), x.shape), true);
+  }
+  if (read(0).heads <= 1 || n.whole) return alike(models::run(e_, n.norm, x), false);
+  Shape by_heads = x.shape;
+  by_heads.back() = read(0).heads;
+  by_heads.push_back(x.last() / read(0).heads);
+  return alike(Eager::view(models::run(e_, n.norm, Eager::view(x, by_heads)), x.shape), false);
+}
+
+// A table [rows, width] and a vector of as many parts, or one that is seen as each.
+Counted BlueprintCount::parts_and_table(const Learned& l) {
+  const Counted& x = read(0);
+  const std::int64_t width = x.value.last() / x.parts;
+  const Shape parts{x.value.shape[0], x.parts, width};
+  const Value table =
+      e_.parameter(l.name, l.no_batch ? Shape{l.rows, width} : Shape{1, l.rows, width});
+  const Value sum = e_.add(table, Eager::view(x.value, parts));
+  Counted made{Eager::view(sum, {x.value.shape[0], l.rows * width})};
+  made.parts = l.rows;
+  return made;
+}
+
+Counted BlueprintCount::count(const Cast& c) {
+  Counted made = alike(e_.cast(read(0).value, c.wide ? DType::f32 : e_.dtype()), read(0).turned);
+  made.parts = read(0).parts;
+  return made;
+}
+
+Counted BlueprintCount::count(const WidthPart& p) {
+  Shape shape = read(0).value.shape;
+  shape.back() = shape.back() / p.of * p.count;
+  Counted part{Eager::view(read(0).value, shape)};
+  part.parts = p.count;
+  return part;
+}
+
+Counted BlueprintCount::count(const Turned& t) {
+  const Counted& x = read(0);
+  const std::int64_t dim = x.value.last() / x.heads;
+  Value& table = shared_[t.table];
+  if (!table.exists()) {
+    const Shape shape{x.value.shape[1], dim};
+    const auto made = [&] {
+      return t.given ? e_.input(DType::f32, shape) : e_.constant(DType::f32, shape);
+    };
+    table = made();  // complex numbers of half as many dimensions are as large
+    if (!t.complex) shared_[t.table + ".sin"] = made();
+  }
+  e_.save(table);
+  if (t.complex) {
+    const Value wide = e_.copy(e_.cast(x.value, DType::f32));
+    return alike(e_.cast(wide, x.value.dtype), false);
+  }
+  e_.save(shared_[t.table + ".sin"]);
+  return alike(e_.copy(x.value), false);
+}
+
+Counted BlueprintCount::count(const AttendHeads& a) {
+  const auto by_heads = [&](const Counted& x) {
+    const Shape& shape = x.value.shape;
+    return Eager::view(x.value, {shape[0], x.heads, shape[1], x.value.last() / x.heads});
+  };
+  const ScoreRules rules{.dropout = a.dropout, .by_heads = a.by_heads};
+  const Value out = run_attention_kernel(e_, by_heads(read(0)), by_heads(read(1)),
+                                         by_heads(read(2)), rules);
+  return {out};
+}
+
+}  // namespace shardsim::models

@@ -1,0 +1,148 @@
+// Ops of rows that are made of heads or of parts.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "workloads/networks/blueprint_graph.hpp"
+
+namespace shardsim::models {
+
+TensorId BlueprintGraph::parts_and_table(const Learned& l) {
+  const std::string name = own(l.name);
+  const Dim parts{c_.label("parts", l.rows)};
+  const Dim width = dims(0).back();
+  const TensorId table =
+      c_.g.parameter(name, l.no_batch ? Dims{parts, width} : Dims{{c_.label("one", 1)}, parts, width});
+  TensorId x = read(0).id;
+  if (read(0).inner == 1) x = c_.g.expand(name + ".expanded", x, {{c_.batch}, parts, width});
+  return c_.g.elementwise(Function::add, name + ".added", {x, table});
+}
+
+void BlueprintGraph::add_step(const Cast& c) {
+  const DType dtype = c.wide ? DType::f32 : c_.g.compute_dtype();
+  alike(c_.g.cast(own(c.wide ? "wide" : "narrow"), read(0).id, dtype));
+}
+
+// Parts whose gradients nobody asks for are an op of their own.
+void BlueprintGraph::slice(const std::vector<PartOf>& parts, const std::vector<LabelId>& whole) {
+  for (const bool learns : {true, false}) {
+    std::vector<Ref> steps;
+    std::vector<GraphBuilder::Part> made;
+    for (const PartOf& part : parts) {
+      if (learns_[static_cast<std::size_t>(part.step)] != learns) continue;
+      steps.push_back(part.step);
+      made.push_back(part.part);
+    }
+    if (made.empty()) continue;
+    const std::vector<TensorId> ids = c_.g.slices(own("parts"), read(0).id, made, whole);
+    for (std::size_t i = 0; i < steps.size(); ++i) sliced_[steps[i]] = ids[i];
+  }
+}
+
+void BlueprintGraph::add_step(const WidthPart& /*p*/) {
+  const Ref from = now_->reads[0];
+  const std::size_t rows = lead(0);
+  const Dims all = dims(0);
+  if (!sliced_.contains(number_)) {
+    std::vector<PartOf> parts;
+    std::vector<LabelId> whole = all[rows];
+    std::map<std::pair<std::int64_t, std::int64_t>, Ref> known;
+    std::vector<std::pair<Ref, Ref>> again;
+    for (std::size_t i = static_cast<std::size_t>(number_); i < block_end_; ++i) {
+      const auto* other = std::get_if<WidthPart>(&net_.steps[i].what);
+      if (other == nullptr || net_.steps[i].reads[0] != from) continue;
+      const Ref step = static_cast<Ref>(i);
+      const auto [at, is_new] = known.insert({{other->first, other->count}, step});
+      if (!is_new) {
+        again.emplace_back(step, at->second);
+        continue;
+      }
+      Dims part = all;
+      if (other->count > 1) {
+        part[rows] = {c_.label("parts", other->count)};
+        whole.push_back(part[rows].front());
+      } else {
+        part.erase(part.begin() + static_cast<std::ptrdiff_t>(rows));
+      }
+      parts.push_back({step, {own("part"), std::move(part)}});
+    }
+    slice(parts, whole);
+    for (const auto& [step, first] : again) sliced_[step] = sliced_.at(first);
+  }
+  const std::size_t inner = read(0).inner - (std::get<WidthPart>(now_->what).count > 1 ? 0 : 1);
+  make(sliced_.at(number_), false);
+  made_[number_].inner = inner;
+}
+
+// Of rows, those of one value and those of another.
+void BlueprintGraph::add_rows_parts() {
+  const Ref from = now_->reads[0];
+  const Dims all = dims(0);
+  if (!sliced_.contains(number_)) {
+    std::vector<PartOf> parts;
+    std::vector<LabelId> whole = all[1];
+    for (std::size_t i = static_cast<std::size_t>(number_); i < block_end_; ++i) {
+      const BlueprintStep& other = net_.steps[i];
+      if (!std::holds_alternative<RowsPart>(other.what) || other.reads[0] != from ||
+          other.reads.size() < 2 || !rows_.contains(other.reads[1])) {
+        continue;
+      }
+      Dims part = all;
+      part[1] = rows_.at(other.reads[1]);
+      whole.push_back(part[1].front());
+      parts.push_back({static_cast<Ref>(i), {own("part"), std::move(part)}});
+    }
+    slice(parts, whole);
+  }
+  alike(sliced_.at(number_));
+}
+
+// Parts of rows side by side, each of the same heads.
+void BlueprintGraph::join_parts() {
+  const std::size_t rows = lead(0);
+  std::int64_t all = 0;
+  std::vector<LabelId> whole;
+  std::vector<TensorId> parts;
+  Dims shape = dims(0);
+  for (std::size_t n = 0; n < now_->reads.size(); ++n) {
+    const bool several = read(n).inner > 2;
+    all += several ? size(dims(n)[rows]) : 1;
+    if (several) whole.push_back(dims(n)[rows].front());
+    parts.push_back(read(n).id);
+  }
+  if (read(0).inner > 2) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(rows));
+  const LabelId joined = c_.label("parts", all);
+  whole.push_back(joined);
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(rows), {joined});
+  make(c_.g.concatenate(own("beside"), parts, std::move(shape), std::move(whole)), false);
+  made_[number_].inner = 3;
+}
+
+TensorId BlueprintGraph::turned(const Turned& t, LabelId rows, LabelId dim, const char* which) {
+  const auto [at, is_new] = tables_.try_emplace(fmt::format("{}.{}.{}", t.table, which, rows));
+  if (is_new) {
+    at->second = c_.g.constant(own(fmt::format("{}.{}", t.table, which)), DType::f32,
+                               {{rows}, {dim}});
+  }
+  return at->second;
+}
+
+void BlueprintGraph::add_step(const Turned& t) {
+  const LabelId dim = dims(0).back().front();
+  const LabelId rows = dims(0)[1].front();
+  const TensorId cos = turned(t, rows, dim, "cos");
+  const TensorId sin = turned(t, rows, dim, "sin");
+  alike(c_.g.rope(own("rope"), read(0).id, cos, sin, dim));
+}
+
+void BlueprintGraph::add_step(const AttendHeads& a) {
+  const GraphBuilder::Within of(c_.g, OpModule::attention);
+  const LabelId dim = dims(0).back().front();
+  const LabelId rows = dims(1)[1].front();
+  GraphBuilder::AttentionParts parts;
+  parts.drops = c_.drops(a.dropout);
+  alike(c_.g.attention(own("attention"), read(0).id, read(1).id, read(2).id, dim,
+                       {{rows, keys(c_.g.label_size(rows))}}, parts));
+}
+
+}  // namespace shardsim::models
