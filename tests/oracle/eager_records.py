@@ -9,7 +9,8 @@ torch's FlopCounterMode on meta tensors; what is kept, by saved_tensors_hooks on
 of a CUDA device that need not be there, everything bf16. Attention is FlashAttention's operator, or
 the memory-efficient one where something is added to the scores. Checks that read data (padding,
 infinities) are switched off, and so is what chance decides (layers left out, masked spectra): cases
-set their rates to 0.
+set their rates to 0. A case of diffusers has a "_class_name"; "masks": false leaves out masks of padding,
+which classes demand.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
 WHOLE_NUMBERS = ("labels", "timestep")
+MASKS = [True]  # whether what is said not to be seen counts; a case's "masks"
 HIDDEN_KEYS = ("_use_default_values", "_class_name", "_diffusers_version", "_name_or_path")
 
 
@@ -39,6 +41,8 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
               enable_gqa=False):
     """torch.nn.functional.scaled_dot_product_attention as CUDA devices dispatch it."""
     head, values = query.shape[-1], value.shape[-1]
+    if attn_mask is not None and not MASKS[0]:
+        attn_mask = None
     if attn_mask is None and head == values and head <= 256:
         return torch.ops.aten._scaled_dot_product_flash_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale)[0]
@@ -68,8 +72,11 @@ class Finite:
 
 def switch_off_what_reads_data():
     torch.nn.functional.scaled_dot_product_attention = attention
-    torch.linspace = lambda first, last, n, **_: Numbers(
-        Number(first + (last - first) * i / max(n - 1, 1)) for i in range(n))
+    linspace = torch.linspace
+    # Of rates of stochastic depth, which go into Python's numbers; what is asked for on a device stays.
+    torch.linspace = lambda first, last, n, **how: linspace(first, last, n, **how) if isinstance(
+        how.get("device"), torch.device) else Numbers(
+            Number(first + (last - first) * i / max(n - 1, 1)) for i in range(n))
     torch.isfinite = lambda _: Finite()
     for name in ("init_weights", "initialize_weights"):
         setattr(transformers.PreTrainedModel, name, lambda self: None)
@@ -290,6 +297,7 @@ def main():
         if "needs" in case and importlib.util.find_spec(case["needs"]) is None:
             print(f"{case['name']}: left out, {case['needs']} is not installed")
             continue
+        MASKS[0] = case.get("masks", True)
         record = record_of(case)
         messages = differences(record, ask(arguments.shardsim, record))
         failed += bool(messages)

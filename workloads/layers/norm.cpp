@@ -15,8 +15,10 @@ Value scaled_by_rms(Eager& e, const Norm& norm, const Value& x32, const Value& f
 
 Value rms(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   const Value x32 = e.cast(x, DType::f32);
-  const Value normed = scaled_by_rms(e, norm, x32, norm.kind == NormKind::rms_t5 ? x : x32);
-  if (norm.kind == NormKind::rms_plain) return e.cast(normed, x.dtype);
+  const bool narrow = norm.kind == NormKind::rms_t5 || norm.kind == NormKind::rms_t5_plain;
+  const Value normed = scaled_by_rms(e, norm, x32, narrow ? x : x32);
+  const bool plain = norm.kind == NormKind::rms_plain || norm.kind == NormKind::rms_t5_plain;
+  if (plain) return e.cast(normed, x.dtype);
   const Value weight = e.parameter("weight", shape);
   if (norm.kind == NormKind::rms_wide) return e.cast(e.multiply(weight, normed), x.dtype);
   if (norm.kind == NormKind::rms_cast) {
@@ -83,6 +85,7 @@ std::string_view name_of(NormKind kind) {
       return "RMS norm of 1 + weight";
     case NormKind::rms_plain:
     case NormKind::rms_fixed:
+    case NormKind::rms_t5_plain:
       return "RMS norm without parameters";
     case NormKind::scale:
       return "scale and offset";

@@ -7,6 +7,7 @@
 //   rms_cast    the same, weight cast to fp32           4Th + 4T + 4Th + 4h    Nemotron-H
 //   rms_offset  (x32 / rms(x32)) * (1 + weight)         4Th + 4T + 4Th + 4h    Gemma
 //   rms_t5      weight * (x / rms(x32)).bf16            4Th + 2Th + 4T + 2Th
+//   rms_t5_plain the same without a weight         4Th + 2Th + 4T
 //   rms_fused   torch's rms_norm                        2Th (x) + 4T
 //   rms_plain   no parameters, else as rms              4Th + 4T
 //   rms_fixed   rms_fused without parameters            2Th + 4T
@@ -34,6 +35,7 @@ enum class NormKind : std::uint8_t {
   rms_cast,
   rms_offset,
   rms_t5,
+  rms_t5_plain,
   rms_fused,
   rms_plain,
   rms_fixed,

@@ -42,12 +42,16 @@ Ref Draft::width_part(std::int64_t first, std::int64_t of, Ref x, std::int64_t c
   return add(WidthPart{.first = first, .of = of, .count = count}, {x});
 }
 
+Ref Draft::table_of(const std::string& name, std::int64_t rows, bool buffered, Ref x) {
+  return add(
+      Learned{.use = LearnedUse::table, .name = within(name), .buffered = buffered, .of = rows},
+      {x});
+}
+
 Ref Draft::table_of_parts(const std::string& name, std::int64_t parts, Ref x, bool no_batch) {
-  return add(Learned{.use = LearnedUse::parts,
-                     .name = within(name),
-                     .rows = parts,
-                     .no_batch = no_batch},
-             {x});
+  return add(
+      Learned{.use = LearnedUse::parts, .name = within(name), .rows = parts, .no_batch = no_batch},
+      {x});
 }
 
 Ref Draft::activate(const std::string& function, Ref x, const std::string& name) {

@@ -107,6 +107,10 @@ class Draft {
   Ref narrow(Ref x) { return add(Cast{.wide = false}, {x}); }
   Ref turn(const Turned& how, Ref x) { return add(how, {x}); }
   Ref attend_heads(const AttendHeads& how, Ref q, Ref k, Ref v) { return add(how, {q, k, v}); }
+  Ref attend_linearly(Ref q, Ref k, Ref v) { return add(AttendLinearly{}, {q, k, v}); }
+  Ref flattened(Ref x) { return add(Flattened{}, {x}); }
+  // The middle of a table of so many rows, a parameter or a buffer of the checkpoint.
+  Ref table_of(const std::string& name, std::int64_t rows, bool buffered, Ref x);
   Ref table_of_parts(const std::string& name, std::int64_t parts, Ref x, bool no_batch = false);
   Ref beside(std::vector<Ref> parts) { return add(Joined{false}, std::move(parts)); }
   Ref behind(std::vector<Ref> parts) { return add(Joined{true}, std::move(parts)); }

@@ -80,6 +80,7 @@ Counted BlueprintCount::count(const Learned& l) {
     return {e_.copy(x, {x.shape[0], x.shape[1] + l.rows, x.last()})};
   }
   if (l.use == LearnedUse::parts) return parts_and_table(l);
+  if (l.of > 0) return table_middle(l);
   if (l.use == LearnedUse::table) {
     const Shape shape{1, x.shape[1], x.last()};
     const Plane& grid = read(0).grid;

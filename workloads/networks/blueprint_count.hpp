@@ -19,7 +19,7 @@ struct Counted {
   bool turned = false;
   bool one_dimension = false;
   bool cut = false;
-  Plane grid{0, 0};  // the places of the picture that rows were
+  Plane grid{0, 0};        // the places of the picture that rows were
   std::int64_t heads = 0;  // that a row is of, or each of its parts; 0: those of what is read first
   std::int64_t parts = 1;  // side by side
 };
@@ -56,6 +56,7 @@ class BlueprintCount {
   Counted count(const Combined& c);
   Counted count(const Learned& l);
   Counted parts_and_table(const Learned& l);
+  Counted table_middle(const Learned& l);
   Counted count(const Dropped& d);
   Counted count(const Scaled& /*s*/);
 
@@ -76,6 +77,8 @@ class BlueprintCount {
   Counted count(const WidthPart& p);
   Counted count(const Turned& t);
   Counted count(const AttendHeads& a);
+  Counted count(const AttendLinearly& a);
+  Counted count(const Flattened& f);
 
   // x / max(|x|, eps) over the last dimension.
   Value of_length_one(const Value& x);

@@ -15,7 +15,7 @@ namespace shardsim::models {
 struct MadeValue {
   TensorId id = no_tensor;
   bool is_picture = false;
-  Plane grid{0, 0};  // the places of the picture that rows were
+  Plane grid{0, 0};       // the places of the picture that rows were
   std::size_t inner = 1;  // of its dims are a row's width: parts, heads, their size
 };
 
@@ -82,6 +82,7 @@ class BlueprintGraph {
   void add_step(const LearnedRows& l);
   void add_step(const RowsPart& p);
   void add_rows_parts();
+  [[nodiscard]] const Dim* rows_like(Ref ref) const;
   void add_step(const WidthPart& /*p*/);
   // Of what is read first; other parts of it that the block reads are made with it.
   struct PartOf {
@@ -110,6 +111,10 @@ class BlueprintGraph {
   TensorId turned(const Turned& t, LabelId rows, LabelId dim, const char* which);
   void add_step(const Turned& t);
   void add_step(const AttendHeads& a);
+  void add_step(const AttendLinearly& /*a*/);
+  void add_step(const Flattened& /*f*/);
+  void add_channel_part(const WidthPart& p);
+  TensorId table_middle(const std::string& name, const Learned& l);
   TensorId made_table(const std::string& name, const DistanceBias& b, LabelId distances,
                       LabelId heads);
   void add_step(const DistanceBias& b);

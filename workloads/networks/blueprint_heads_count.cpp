@@ -43,6 +43,24 @@ Counted BlueprintCount::parts_and_table(const Learned& l) {
   return made;
 }
 
+// A buffer is cropped by views and cast; of a parameter rows are picked by their numbers.
+Counted BlueprintCount::table_middle(const Learned& l) {
+  const Value& x = read(0).value;
+  const Shape table{1, l.of, x.last()};
+  const Shape picked{1, x.shape[1], x.last()};
+  if (l.buffered) {
+    e_.buffer(l.name, table, DType::f32);
+    return alike(e_.add(x, e_.constant(x.dtype, picked)), read(0).turned);
+  }
+  const Value numbers = e_.constant(DType::i64, {x.shape[1]});
+  return alike(e_.add(x, e_.index(e_.parameter(l.name, table), numbers, picked)), read(0).turned);
+}
+
+Counted BlueprintCount::count(const Flattened& /*f*/) {
+  const Value& x = read(0).value;
+  return {Eager::view(x, {x.shape[0], x.shape[1] * x.last()})};
+}
+
 Counted BlueprintCount::count(const Cast& c) {
   Counted made = alike(e_.cast(read(0).value, c.wide ? DType::f32 : e_.dtype()), read(0).turned);
   made.parts = read(0).parts;
@@ -51,6 +69,10 @@ Counted BlueprintCount::count(const Cast& c) {
 
 Counted BlueprintCount::count(const WidthPart& p) {
   Shape shape = read(0).value.shape;
+  if (reads_picture(0)) {
+    shape[1] = shape[1] / p.of * p.count;
+    return alike(Eager::view(read(0).value, shape), read(0).turned);
+  }
   shape.back() = shape.back() / p.of * p.count;
   Counted part{Eager::view(read(0).value, shape)};
   part.parts = p.count;
@@ -62,7 +84,7 @@ Counted BlueprintCount::count(const Turned& t) {
   const std::int64_t dim = x.value.last() / x.heads;
   Value& table = shared_[t.table];
   if (!table.exists()) {
-    const Shape shape{x.value.shape[1], dim};
+    const Shape shape = t.whole ? x.value.shape : Shape{x.value.shape[1], dim};
     const auto made = [&] {
       return t.given ? e_.input(DType::f32, shape) : e_.constant(DType::f32, shape);
     };
@@ -84,9 +106,30 @@ Counted BlueprintCount::count(const AttendHeads& a) {
     return Eager::view(x.value, {shape[0], x.heads, shape[1], x.value.last() / x.heads});
   };
   const ScoreRules rules{.dropout = a.dropout, .by_heads = a.by_heads};
-  const Value out = run_attention_kernel(e_, by_heads(read(0)), by_heads(read(1)),
-                                         by_heads(read(2)), rules);
+  const Value out =
+      run_attention_kernel(e_, by_heads(read(0)), by_heads(read(1)), by_heads(read(2)), rules);
   return {out};
+}
+
+Counted BlueprintCount::count(const AttendLinearly& /*a*/) {
+  const Shape& shape = read(0).value.shape;
+  const std::int64_t batch = shape[0];
+  const std::int64_t heads = read(0).heads;
+  const std::int64_t dim = shape.back() / heads;
+  const std::int64_t queries = shape[1];
+  const std::int64_t keys = read(1).value.shape[1];
+  const std::int64_t with_one = dim + 1;
+  const auto active = [&](const Counted& x) {
+    return e_.cast(e_.apply(x.value, Keeps::result), DType::f32);
+  };
+  const Value q = active(read(0));
+  const Value k = active(read(1));
+  const Value v = e_.copy(e_.cast(read(2).value, DType::f32), {batch, heads, with_one, keys});
+  const Value sums = e_.bmm(v, k, with_one, keys, dim, {batch, heads, with_one, dim});
+  const Value all = e_.bmm(sums, q, with_one, dim, queries, {batch, heads, with_one, queries});
+  const Value share = e_.scaled(Eager::view(all, {batch, heads, 1, queries}));
+  const Value out = e_.divide(Eager::view(all, {batch, heads, dim, queries}), share);
+  return {e_.cast(Eager::view(out, shape), e_.dtype()), /*turned=*/true};
 }
 
 }  // namespace shardsim::models

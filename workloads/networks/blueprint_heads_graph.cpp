@@ -11,11 +11,37 @@ TensorId BlueprintGraph::parts_and_table(const Learned& l) {
   const std::string name = own(l.name);
   const Dim parts{c_.label("parts", l.rows)};
   const Dim width = dims(0).back();
-  const TensorId table =
-      c_.g.parameter(name, l.no_batch ? Dims{parts, width} : Dims{{c_.label("one", 1)}, parts, width});
+  const TensorId table = c_.g.parameter(
+      name, l.no_batch ? Dims{parts, width} : Dims{{c_.label("one", 1)}, parts, width});
   TensorId x = read(0).id;
-  if (read(0).inner == 1) x = c_.g.expand(name + ".expanded", x, {{c_.batch}, parts, width});
+  if (read(0).inner == 1) {
+    x = c_.g.expand(name + ".expanded", x, {{c_.batch}, parts, width});
+  } else {  // so that the gradient that leaves a block is none that the block reads besides
+    x = c_.g.slices(name + ".seen", x, {{name + ".seen", dims(0)}}, {}).front();
+  }
   return c_.g.elementwise(Function::add, name + ".added", {x, table});
+}
+
+// Rows in the middle of a table; a buffer's are cast.
+TensorId BlueprintGraph::table_middle(const std::string& name, const Learned& l) {
+  const Dim all{c_.label("positions", l.of)};
+  const Dims table{{c_.label("one", 1)}, all, dims(0).back()};
+  const TensorId whole =
+      l.buffered ? c_.g.buffer(name, DType::f32, table) : c_.g.parameter(name, table);
+  const std::string middle = name + ".middle";
+  const TensorId picked = c_.g.slices(middle, whole, {{middle, {dims(0)[1], dims(0).back()}}},
+                                      {all.front(), dims(0)[1].front()})
+                              .front();
+  return c_.g.cast(name + ".cast", picked, c_.g.compute_dtype());
+}
+
+void BlueprintGraph::add_step(const Flattened& /*f*/) {
+  const LabelId all = hidden(size(dims(0)[1]) * size(dims(0).back()));
+  const std::string name = own("flattened");
+  make(c_.g.slices(name, read(0).id, {{name, {{c_.batch}, {all}}}},
+                   {dims(0)[1].front(), dims(0).back().front(), all})
+           .front(),
+       false);
 }
 
 void BlueprintGraph::add_step(const Cast& c) {
@@ -39,7 +65,26 @@ void BlueprintGraph::slice(const std::vector<PartOf>& parts, const std::vector<L
   }
 }
 
-void BlueprintGraph::add_step(const WidthPart& /*p*/) {
+// Of a picture's channels.
+void BlueprintGraph::add_channel_part(const WidthPart& p) {
+  const Dims all = dims(0);
+  if (!sliced_.contains(number_)) {
+    const Dim each{c_.label("channels", size(all[1]) / p.of * p.count)};
+    std::vector<PartOf> parts;
+    for (std::size_t i = static_cast<std::size_t>(number_); i < block_end_; ++i) {
+      const BlueprintStep& other = net_.steps[i];
+      if (!std::holds_alternative<WidthPart>(other.what) || other.reads != now_->reads) continue;
+      Dims part = all;
+      part[1] = each;
+      parts.push_back({static_cast<Ref>(i), {own("part"), std::move(part)}});
+    }
+    slice(parts, {all[1].front(), each.front()});
+  }
+  make(sliced_.at(number_), true);
+}
+
+void BlueprintGraph::add_step(const WidthPart& p) {
+  if (read(0).is_picture) return add_channel_part(p);
   const Ref from = now_->reads[0];
   const std::size_t rows = lead(0);
   const Dims all = dims(0);
@@ -69,9 +114,18 @@ void BlueprintGraph::add_step(const WidthPart& /*p*/) {
     slice(parts, whole);
     for (const auto& [step, first] : again) sliced_[step] = sliced_.at(first);
   }
-  const std::size_t inner = read(0).inner - (std::get<WidthPart>(now_->what).count > 1 ? 0 : 1);
+  const std::size_t inner = read(0).inner - (p.count > 1 ? 0 : 1);
   make(sliced_.at(number_), false);
   made_[number_].inner = inner;
+}
+
+// Of a value that is there, or was made in a block before.
+const Dim* BlueprintGraph::rows_like(Ref ref) const {
+  if (const auto made = made_.find(ref); made != made_.end()) {
+    return &c_.g.dims_of(made->second.id)[1];
+  }
+  const auto known = rows_.find(ref);
+  return known == rows_.end() ? nullptr : &known->second;
 }
 
 // Of rows, those of one value and those of another.
@@ -84,11 +138,13 @@ void BlueprintGraph::add_rows_parts() {
     for (std::size_t i = static_cast<std::size_t>(number_); i < block_end_; ++i) {
       const BlueprintStep& other = net_.steps[i];
       if (!std::holds_alternative<RowsPart>(other.what) || other.reads[0] != from ||
-          other.reads.size() < 2 || !rows_.contains(other.reads[1])) {
+          other.reads.size() < 2) {
         continue;
       }
+      const Dim* rows = rows_like(other.reads[1]);
+      if (rows == nullptr) continue;  // made behind it
       Dims part = all;
-      part[1] = rows_.at(other.reads[1]);
+      part[1] = *rows;
       whole.push_back(part[1].front());
       parts.push_back({static_cast<Ref>(i), {own("part"), std::move(part)}});
     }
@@ -121,8 +177,8 @@ void BlueprintGraph::join_parts() {
 TensorId BlueprintGraph::turned(const Turned& t, LabelId rows, LabelId dim, const char* which) {
   const auto [at, is_new] = tables_.try_emplace(fmt::format("{}.{}.{}", t.table, which, rows));
   if (is_new) {
-    at->second = c_.g.constant(own(fmt::format("{}.{}", t.table, which)), DType::f32,
-                               {{rows}, {dim}});
+    at->second =
+        c_.g.constant(own(fmt::format("{}.{}", t.table, which)), DType::f32, {{rows}, {dim}});
   }
   return at->second;
 }
@@ -143,6 +199,41 @@ void BlueprintGraph::add_step(const AttendHeads& a) {
   parts.drops = c_.drops(a.dropout);
   alike(c_.g.attention(own("attention"), read(0).id, read(1).id, read(2).id, dim,
                        {{rows, keys(c_.g.label_size(rows))}}, parts));
+}
+
+void BlueprintGraph::add_step(const AttendLinearly& /*a*/) {
+  const GraphBuilder::Within of(c_.g, OpModule::attention);
+  c_.note("a quotient of two tensors is an op as their product is");
+  const std::string at = own("linear_attention");
+  const Dims rows = dims(0);
+  const Dim dim = rows.back();
+  const Dim key_dim{c_.label("key_dim", size(dim))};
+  const Dim with_one{c_.label("values_and_one", size(dim) + 1)};
+  const Dim one{c_.label("one", 1)};
+  const auto last = [&rows](const Dim& label) {
+    Dims as = rows;
+    as.back() = label;
+    return as;
+  };
+  const auto active = [&](std::size_t n, const char* name) {
+    const std::string full_name = at + name;
+    const TensorId x = c_.g.elementwise(Function::relu, full_name, {read(n).id});
+    return seen(full_name + ".wide", c_.g.cast(full_name + ".fp32", x, DType::f32), last(key_dim));
+  };
+  const TensorId q = active(0, ".queries");
+  const TensorId k = active(1, ".keys");
+  const TensorId v = c_.g.concatenate(at + ".values",
+                                      {c_.g.cast(at + ".values.fp32", read(2).id, DType::f32),
+                                       c_.g.constant(at + ".one", DType::f32, last(one))},
+                                      last(with_one), {dim.front(), one.front(), with_one.front()});
+  const Dims states{rows[0], rows[2], with_one, key_dim};
+  const TensorId state = c_.g.linear(at + ".state", v, k, states, no_tensor, DType::f32);
+  const TensorId all = c_.g.linear(at + ".seen", q, state, last(with_one), no_tensor, DType::f32);
+  const auto parts = c_.g.slices(
+      at + ".parts", all, {{at + ".sums", rows}, {at + ".shares", {rows[0], rows[1], rows[2]}}},
+      {dim.front(), with_one.front()});
+  const TensorId out = c_.g.elementwise(Function::multiply, at + ".divided", {parts[0], parts[1]});
+  alike(c_.g.cast(at, out, c_.g.compute_dtype()));
 }
 
 }  // namespace shardsim::models

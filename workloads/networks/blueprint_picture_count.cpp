@@ -15,8 +15,8 @@ Counted BlueprintCount::count(const PictureInput& input) {
   const std::int64_t columns = input.is_text_long ? step_.text : step_.side;
   const std::int64_t rows = input.frames * (input.rows > 0 ? input.rows : step_.side);
   const std::int64_t wide = columns_of(columns, input.aspect, net_.coarsest);
-  Value x = e_.input(
-      e_.dtype(), {step_.batch, input.channels, rows, input.columns > 0 ? input.columns : wide});
+  Value x = e_.input(e_.dtype(),
+                     {step_.batch, input.channels, rows, input.columns > 0 ? input.columns : wide});
   x.grad = input.learns;
   return a_picture(std::move(x), false, input.one_dimension);
 }

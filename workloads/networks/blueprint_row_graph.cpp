@@ -47,6 +47,8 @@ void BlueprintGraph::add_step(const Learned& l) {
       table = c_.g.slices(seen_as, c_.g.parameter(name, {{one}, {rows}, {columns}, shape[2]}),
                           {{seen_as, {shape[1], shape[2]}}}, {rows, columns, one, shape[1].front()})
                   .front();
+    } else if (l.of > 0) {
+      table = table_middle(name, l);
     } else if (l.buffered) {
       table = c_.g.constant(name, c_.g.compute_dtype(), {dims(0)[1], dims(0).back()});
     } else if (l.trained) {
@@ -189,8 +191,7 @@ void BlueprintGraph::add_step(const LinearStep& l) {
                                                       : OpPart::none);
   const std::size_t rows = lead(0);
   const Dims out = out_dims(l);
-  const TensorId x =
-      read(0).inner == 1 ? apart(name, read(0).id, out.back().front()) : read(0).id;
+  const TensorId x = read(0).inner == 1 ? apart(name, read(0).id, out.back().front()) : read(0).id;
   const Dims& from = c_.g.dims_of(x);
   Dim in;
   for (std::size_t i = rows; i < from.size(); ++i) {

@@ -104,6 +104,7 @@ struct Learned {
   bool by_places = false;      // a table of shape [1, rows, columns, width]
   bool buffered = false;       // a table that is no parameter: a constant
   bool no_batch = false;       // a table of parts of shape [rows, width]
+  std::int64_t of = 0;         // a table of so many rows, of which those in the middle are read
   bool operator==(const Learned&) const = default;
 };
 struct Dropped {
@@ -216,7 +217,7 @@ struct DistanceBias {
   bool operator==(const DistanceBias&) const = default;
 };
 
-// `count` of a row's `of` parts; a view.
+// `count` of the `of` parts of a row's width or a picture's channels; a view.
 struct WidthPart {
   std::int64_t first = 0;
   std::int64_t of = 1;
@@ -228,6 +229,7 @@ struct Turned {
   std::string table;     // of one name is made once for all layers
   bool complex = false;  // one table of complex numbers
   bool given = false;    // enters with the batch
+  bool whole = false;    // tables are of all heads of each example, [batch, rows, width]
   bool operator==(const Turned&) const = default;
 };
 // softmax(q k^T) v of heads.
@@ -235,6 +237,16 @@ struct AttendHeads {
   double dropout = 0;
   bool by_heads = false;  // q lies head after head, and so does what the kernel makes: it is copied
   bool operator==(const AttendHeads&) const = default;
+};
+
+// v (k^T q) of heads without a softmax (arXiv:2410.10629): relu of queries and keys, values beside a
+// one, by whose result the others are divided; in fp32.
+struct AttendLinearly {
+  bool operator==(const AttendLinearly&) const = default;
+};
+// All rows of an example side by side, as a vector.
+struct Flattened {
+  bool operator==(const Flattened&) const = default;
 };
 
 struct Mean {  // over all places: a vector
@@ -286,7 +298,8 @@ using StepKind =
     std::variant<PictureInput, RowsInput, Convolve, BatchNormed, GroupNormed, Normed, Activated,
                  Combined, Learned, Dropped, Scaled, AsRows, AsPicture, Windowed, Unwindowed,
                  Merged, LearnedRows, FrozenNormed, RowsPart, Joined, LinearStep, Attend,
-                 DistanceBias, WidthPart, Turned, AttendHeads, Cast, Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored>;
+                 DistanceBias, WidthPart, Turned, AttendHeads, AttendLinearly, Flattened, Cast,
+                 Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored>;
 
 struct BlueprintStep {
   StepKind what;

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "workloads/networks/rows.hpp"
+
 namespace shardsim::models {
 
 Ref two_products(Draft& d, const std::string& name, std::int64_t width, Ref x, bool bias,
@@ -28,11 +30,15 @@ Ref modulation(Draft& d, const std::string& name, std::int64_t parts, std::int64
                   d.activate("silu", condition, "silu"));
 }
 
-Ref modulated(Draft& d, Ref x, Ref shift, Ref scale) {
-  return d.sum(d.product(x, d.scaled(scale)), shift);
+Ref modulated(Draft& d, Ref x, const Parts& by, std::int64_t shift, std::int64_t scale) {
+  const Ref factor = d.scaled(d.width_part(scale, by.of, by.all));
+  const Ref product = d.product(x, factor);
+  return d.sum(product, d.width_part(shift, by.of, by.all));
 }
 
-Ref gated(Draft& d, Ref x, Ref out, Ref gate) { return d.sum(x, d.product(out, gate)); }
+Ref gated(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate) {
+  return d.sum(x, d.product(out, d.width_part(gate, by.of, by.all)));
+}
 
 Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Ref condition,
                   bool bias, bool shift_first) {
@@ -42,12 +48,9 @@ Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Re
   const Ref by = d.linear(
       {.name = "linear", .out = parts * norm.weight_shape.at(0), .bias = bias, .parts = parts},
       d.activate("silu", condition, "silu"));
-  const Ref first = d.width_part(0, parts, by);
-  const Ref second = d.width_part(1, parts, by);
   Norm plain = norm;
   plain.weight_shape.clear();
-  return modulated(d, d.norm(plain, x), shift_first ? first : second,
-                   shift_first ? second : first);
+  return modulated(d, d.norm(plain, x), {by, parts}, shift_first ? 0 : 1, shift_first ? 1 : 0);
 }
 
 Ref heads_of(Draft& d, const RowAttention& a, const std::string& module, const std::string& norm,
@@ -69,8 +72,7 @@ Ref turned_if(Draft& d, bool turns, const RowAttention& a, const std::string& ta
 
 Ref projected(Draft& d, const RowAttention& a, const std::string& module, Ref x) {
   const Draft::In in(d, a.name);
-  x = d.linear(
-      {.name = module, .out = a.out > 0 ? a.out : a.width(), .bias = a.o_bias}, x);
+  x = d.linear({.name = module, .out = a.out > 0 ? a.out : a.width(), .bias = a.o_bias}, x);
   return d.drop(a.dropout, x);
 }
 
@@ -116,12 +118,8 @@ Ref feed_forward(Draft& d, const FeedForwardRows& f, Ref x) {
     x = d.linear({.name = "net.0.proj", .out = f.width, .bias = f.bias, .inner = true}, x);
     x = d.activate(f.activation, x, "net.0");
   } else {
-    const Ref all = d.linear({.name = "net.0.proj",
-                              .out = 2 * f.width,
-                              .bias = f.bias,
-                              .inner = true,
-                              .parts = 2},
-                             x);
+    const Ref all = d.linear(
+        {.name = "net.0.proj", .out = 2 * f.width, .bias = f.bias, .inner = true, .parts = 2}, x);
     const Ref gate = d.activate(f.activation, d.width_part(1, 2, all), "net.0");
     x = d.product(d.width_part(0, 2, all), gate);
   }
@@ -144,14 +142,28 @@ std::string activation_of(const Config& c, std::string_view key, std::string_vie
   const std::string named = c.text(key, otherwise);
   const auto found = known.find(named);
   if (found == known.end()) {
-    c.fail(key, fmt::format("\"{}\" is not supported; supported are gelu, gelu-approximate and silu",
-                            named));
+    c.fail(key,
+           fmt::format("\"{}\" is not supported; supported are gelu, gelu-approximate and silu",
+                       named));
   }
   return found->second;
 }
 
 std::int64_t layers_of(const Config& c, std::string_view key, std::int64_t otherwise) {
   return c.given(key) ? c.layers(key, otherwise) : otherwise;
+}
+
+// Patches of a few frames each as rows; a convolution whose step is its size.
+Ref video_rows(Draft& d, const std::string& name, std::int64_t channels, std::int64_t hidden,
+               const std::vector<std::int64_t>& patch, const Canvas& canvas, bool copied) {
+  const Ref video = d.enter(PictureInput{.name = "latents",
+                                         .channels = channels,
+                                         .frames = canvas.frames,
+                                         .aspect = {canvas.rows, canvas.columns}});
+  Convolve cut = patches(name, hidden, patch[1]);
+  cut.tubelet = patch[0];
+  const Ref places = d.convolve(cut, video);
+  return copied ? d.copied_rows(places) : d.rows(places);
 }
 
 ModelSpec drafted(Draft& d, Blueprint about) {

@@ -4,9 +4,9 @@
 //
 //   const Ref time = time_embedding(d, "time_embedder", 256, hidden);
 //   const Ref by = d.linear({.name = "norm1.linear", .out = 6 * hidden, .parts = 6}, silu(time));
-//   Ref rows = modulated(d, d.norm(plain_norm("norm1.norm"), x), part(by, 0), part(by, 1));
+//   Ref rows = modulated(d, d.norm(plain_norm("norm1.norm"), x), {by, 6}, 0, 1);
 //   x = gated(d, x, attend_rows(d, {.name = "attn1", .heads = 24, .head_dim = 128}, rows, rows),
-//             part(by, 2));
+//             {by, 6}, 2);
 #pragma once
 
 #include <optional>
@@ -31,9 +31,14 @@ Ref time_embedding(Draft& d, const std::string& name, std::int64_t numbers, std:
 // silu and a product of as many parts, "NAME.linear".
 Ref modulation(Draft& d, const std::string& name, std::int64_t parts, std::int64_t hidden,
                Ref condition, bool bias = true);
+// What a modulation made: vectors, by their numbers.
+struct Parts {
+  Ref all = 0;
+  std::int64_t of = 6;
+};
 // x (1 + scale) + shift, and x + gate * out.
-Ref modulated(Draft& d, Ref x, Ref shift, Ref scale);
-Ref gated(Draft& d, Ref x, Ref out, Ref gate);
+Ref modulated(Draft& d, Ref x, const Parts& by, std::int64_t shift, std::int64_t scale);
+Ref gated(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate);
 // The norm of what leaves, of scale and shift in this order, or the other way round.
 Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Ref condition,
                   bool bias = true, bool shift_first = false);
@@ -70,8 +75,8 @@ struct JointAttention {
   RowAttention rows{};
   JointOrder order = JointOrder::text_first;
   JointTurn turn = JointTurn::none;
-  bool keeps_text = true;   // the text's rows have a result
-  bool copies_parts = true; // before they are projected
+  bool keeps_text = true;    // the text's rows have a result
+  bool copies_parts = true;  // before they are projected
   std::string text_q = "add_q_proj", text_k = "add_k_proj", text_v = "add_v_proj";
   std::string text_q_norm = "norm_added_q", text_k_norm = "norm_added_k";
   std::string text_o = "to_add_out";
@@ -112,5 +117,9 @@ struct Canvas {
   std::int64_t columns = 0;
 };
 [[nodiscard]] Canvas read_canvas(const Config& c, Canvas usual);
+// Patches of a few frames each (frames, rows, columns) as rows; a convolution that steps by its own
+// size.
+Ref video_rows(Draft& d, const std::string& name, std::int64_t channels, std::int64_t hidden,
+               const std::vector<std::int64_t>& patch, const Canvas& canvas, bool copied);
 
 }  // namespace shardsim::models

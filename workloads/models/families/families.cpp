@@ -106,6 +106,7 @@ const std::vector<Family>& families() {
                               long_t5_families(),
                               image_diffusion_families(),
                               video_diffusion_families(),
+                              joint_video_diffusion_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -84,6 +84,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> long_t5_families();
 [[nodiscard]] std::vector<Family> image_diffusion_families();
 [[nodiscard]] std::vector<Family> video_diffusion_families();
+[[nodiscard]] std::vector<Family> joint_video_diffusion_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);

@@ -16,8 +16,7 @@ Ref packed_rows(Draft& d, std::int64_t width) {
 }
 
 Ref text_rows(Draft& d, std::int64_t width) {
-  return d.enter(
-      RowsInput{.name = "encoder_hidden_states", .width = width, .is_text_long = true});
+  return d.enter(RowsInput{.name = "encoder_hidden_states", .width = width, .is_text_long = true});
 }
 
 void check_axes(const Config& c, const std::vector<std::int64_t>& axes, std::int64_t head_dim) {
@@ -26,46 +25,35 @@ void check_axes(const Config& c, const std::vector<std::int64_t>& axes, std::int
   if (turned != head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
 }
 
-// Rows of the image or the text: shift, scale, gate of attention and of an MLP.
-struct Sixths {
-  Draft& d;
-  Ref all = 0;
-  std::int64_t of = 6;
-  [[nodiscard]] Ref operator()(std::int64_t i) const { return d.width_part(i, of, all); }
-};
-
 struct Flux2 {
   Draft& d;
   std::int64_t hidden = 0, mlp = 0;
   RowAttention attention{};
 
-  [[nodiscard]] JointRows block(const JointRows& x, Ref by_image, Ref by_text) const {
-    const Sixths image{d, by_image};
-    const Sixths text{d, by_text};
-    const JointRows normed{modulated(d, d.norm(plain_norm("norm1"), x.image), image(0), image(1)),
-                           modulated(d, d.norm(plain_norm("norm1_context"), x.text), text(0),
-                                     text(1))};
+  [[nodiscard]] JointRows block(const JointRows& x, const Parts& image, const Parts& text) const {
+    const JointRows normed{modulated(d, d.norm(plain_norm("norm1"), x.image), image, 0, 1),
+                           modulated(d, d.norm(plain_norm("norm1_context"), x.text), text, 0, 1)};
     const JointAttention joint{
         .rows = attention, .turn = JointTurn::both_joined, .copies_parts = false};
     const JointRows out = attend_jointly(d, joint, normed);
-    return {mix("norm2", "ff", gated(d, x.image, out.image, image(2)), image),
-            mix("norm2_context", "ff_context", gated(d, x.text, out.text, text(2)), text)};
+    return {mix("norm2", "ff", gated(d, x.image, out.image, image, 2), image),
+            mix("norm2_context", "ff_context", gated(d, x.text, out.text, text, 2), text)};
   }
 
   [[nodiscard]] Ref mix(const std::string& norm, const std::string& ff, Ref x,
-                        const Sixths& by) const {
-    const Ref rows = modulated(d, d.norm(plain_norm(norm), x), by(3), by(4));
+                        const Parts& by) const {
+    const Ref rows = modulated(d, d.norm(plain_norm(norm), x), by, 3, 4);
     const Draft::In in(d, ff);
-    return gated(d, x, silu_gated(d, "linear_in", "linear_out", mlp, hidden, false, rows), by(5));
+    const Ref out = silu_gated(d, "linear_in", "linear_out", mlp, hidden, false, rows);
+    return gated(d, x, out, by, 5);
   }
 
   // Attention and an MLP of the same rows, through one product each way: the MLP is so many times
   // as wide as all heads, and lies beside them by heads.
-  [[nodiscard]] Ref single(Ref x, Ref by) const {
+  [[nodiscard]] Ref single(Ref x, const Parts& by) const {
     const std::int64_t ratio = mlp / hidden;
     const std::int64_t parts = 3 + 2 * ratio;
-    const Ref rows = modulated(d, d.norm(plain_norm("norm"), x), d.width_part(0, 3, by),
-                               d.width_part(1, 3, by));
+    const Ref rows = modulated(d, d.norm(plain_norm("norm"), x), by, 0, 1);
     const Draft::In in(d, "attn");
     const Ref all = d.linear({.name = "to_qkv_mlp_proj",
                               .out = parts * hidden,
@@ -83,8 +71,8 @@ struct Flux2 {
     const Ref gate = d.activate("silu", d.width_part(3, parts, all, ratio), "mlp_act_fn.gate_fn");
     const Ref inner = d.product(gate, d.width_part(3 + ratio, parts, all, ratio));
     const Ref both = d.beside({seen, inner});
-    return gated(d, x, d.linear({.name = "to_out", .out = hidden, .bias = false}, both),
-                 d.width_part(2, 3, by));
+    const Ref out = d.linear({.name = "to_out", .out = hidden, .bias = false}, both);
+    return gated(d, x, out, by, 2);
   }
 };
 
@@ -130,14 +118,14 @@ ModelSpec flux2(const Config& c) {
   const std::int64_t layers = layers_of(c, "num_layers", 8);
   for (std::int64_t i = 0; i < layers; ++i) {
     d.layer("transformer_blocks", i, "block");
-    x = net.block(x, by_image, by_text);
+    x = net.block(x, {by_image, 6}, {by_text, 6});
   }
   d.outside("joined");
   Ref rows = d.behind({x.text, x.image});
   const std::int64_t single = layers_of(c, "num_single_layers", 48);
   for (std::int64_t i = 0; i < single; ++i) {
     d.layer("single_transformer_blocks", i, "single");
-    rows = net.single(rows, by_both);
+    rows = net.single(rows, {by_both, 3});
   }
   d.outside("head");
   rows = d.part_like(entered.image, {}, rows);
@@ -146,9 +134,10 @@ ModelSpec flux2(const Config& c) {
   rows = modulated_end(d, "norm_out", last, rows, time, /*bias=*/false);
   const std::int64_t out = c.optional_size("out_channels", std::nullopt).value_or(in);
   d.sum_loss(d.linear({.name = "proj_out", .out = out, .bias = false}, rows));
-  d.note(fmt::format("{} blocks: joint attention of image and text, {} heads of {}, gated MLPs of "
-                     "{}; one modulation for all",
-                     layers, heads, head_dim, mlp));
+  d.note(
+      fmt::format("{} blocks: joint attention of image and text, {} heads of {}, gated MLPs of "
+                  "{}; one modulation for all",
+                  layers, heads, head_dim, mlp));
   d.note(fmt::format("{} blocks of one stream: attention and an MLP of the same rows", single));
   return drafted(d, {.side = usual_side, .coarsest = 2, .text = 512});
 }
@@ -159,29 +148,27 @@ struct QwenImage {
   std::int64_t hidden = 0;
   RowAttention attention{};
 
-  [[nodiscard]] Sixths six(const std::string& module, Ref time) const {
-    return {d, d.linear({.name = module + ".1", .out = 6 * hidden, .parts = 6},
-                        d.activate("silu", time, module + ".0"))};
+  [[nodiscard]] Parts six(const std::string& module, Ref time) const {
+    const Ref active = d.activate("silu", time, module + ".0");
+    return {d.linear({.name = module + ".1", .out = 6 * hidden, .parts = 6}, active)};
   }
 
-  [[nodiscard]] Ref mix(const std::string& prefix, Ref x, const Sixths& by) const {
-    const Ref rows = modulated(d, d.norm(plain_norm(prefix + "_norm2"), x), by(3), by(4));
-    return gated(
-        d, x,
-        feed_forward(d, {.name = prefix + "_mlp", .hidden = hidden, .width = 4 * hidden}, rows),
-        by(5));
+  [[nodiscard]] Ref mix(const std::string& prefix, Ref x, const Parts& by) const {
+    const Ref rows = modulated(d, d.norm(plain_norm(prefix + "_norm2"), x), by, 3, 4);
+    const Ref out =
+        feed_forward(d, {.name = prefix + "_mlp", .hidden = hidden, .width = 4 * hidden}, rows);
+    return gated(d, x, out, by, 5);
   }
 
   [[nodiscard]] JointRows block(const JointRows& x, Ref time) const {
-    const Sixths image = six("img_mod", time);
-    const Sixths text = six("txt_mod", time);
-    const JointRows normed{
-        modulated(d, d.norm(plain_norm("img_norm1"), x.image), image(0), image(1)),
-        modulated(d, d.norm(plain_norm("txt_norm1"), x.text), text(0), text(1))};
+    const Parts image = six("img_mod", time);
+    const Parts text = six("txt_mod", time);
+    const JointRows normed{modulated(d, d.norm(plain_norm("img_norm1"), x.image), image, 0, 1),
+                           modulated(d, d.norm(plain_norm("txt_norm1"), x.text), text, 0, 1)};
     const JointRows out = attend_jointly(
         d, {.rows = attention, .turn = JointTurn::both_before, .copies_parts = true}, normed);
-    return {mix("img", gated(d, x.image, out.image, image(2)), image),
-            mix("txt", gated(d, x.text, out.text, text(2)), text)};
+    return {mix("img", gated(d, x.image, out.image, image, 2), image),
+            mix("txt", gated(d, x.text, out.text, text, 2), text)};
   }
 };
 
@@ -224,9 +211,10 @@ ModelSpec qwen_image(const Config& c) {
   last.weight_shape = {hidden};
   const Ref rows = modulated_end(d, "norm_out", last, x.image, time);
   d.sum_loss(d.linear({.name = "proj_out", .out = patch * patch * out}, rows));
-  d.note(fmt::format("{} blocks: joint attention of image and text, {} heads of {}; MLPs of {}; "
-                     "all modulated",
-                     layers, heads, head_dim, 4 * hidden));
+  d.note(
+      fmt::format("{} blocks: joint attention of image and text, {} heads of {}; MLPs of {}; "
+                  "all modulated",
+                  layers, heads, head_dim, 4 * hidden));
   return drafted(d, {.side = usual_side, .coarsest = 2, .text = 512});
 }
 

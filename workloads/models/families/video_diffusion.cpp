@@ -1,5 +1,5 @@
 // Transformers that take noise off latents of videos, under diffusers' names: Wan 2.1 and 2.2
-// (arXiv:2503.20314), HunyuanVideo (arXiv:2412.03603), CogVideoX (arXiv:2408.06072).
+// (arXiv:2503.20314), LTX-Video (arXiv:2501.00103).
 #include <fmt/format.h>
 
 #include "workloads/models/families/diffusion_rows.hpp"
@@ -7,19 +7,6 @@
 
 namespace shardsim::models {
 namespace {
-
-// Patches of a few frames each as rows; a convolution whose step is its size.
-Ref video_rows(Draft& d, const std::string& name, std::int64_t channels, std::int64_t hidden,
-               const std::vector<std::int64_t>& patch, const Canvas& canvas, bool copied) {
-  const Ref video = d.enter(PictureInput{.name = "latents",
-                                         .channels = channels,
-                                         .frames = canvas.frames,
-                                         .aspect = {canvas.rows, canvas.columns}});
-  Convolve cut = patches(name, hidden, patch[1]);
-  cut.tubelet = patch[0];
-  const Ref places = d.convolve(cut, video);
-  return copied ? d.copied_rows(places) : d.rows(places);
-}
 
 std::vector<std::int64_t> read_patch(const Config& c, const Canvas& canvas) {
   const std::vector<std::int64_t> patch = c.sizes("patch_size", {1, 2, 2});
@@ -38,8 +25,9 @@ struct WanBlock {
   bool cross_norm = true;
   bool reads_image = false;  // 512 rows of text behind those of an image
 
-  [[nodiscard]] Ref modulated_rows(const std::string& norm, Ref x, Ref shift, Ref scale) const {
-    return d.narrow(modulated(d, d.norm(plain_norm(norm), d.wide(x)), shift, scale));
+  [[nodiscard]] Ref modulated_rows(const std::string& norm, Ref x, const Parts& by,
+                                   std::int64_t shift, std::int64_t scale) const {
+    return d.narrow(modulated(d, d.norm(plain_norm(norm), d.wide(x)), by, shift, scale));
   }
 
   [[nodiscard]] Ref attend_to_text(Ref x, const JointRows& states) const {
@@ -62,16 +50,16 @@ struct WanBlock {
 
   [[nodiscard]] Ref run(Ref x, const JointRows& states, Ref time) const {
     constexpr std::int64_t parts = 6;
-    const Ref by = d.table_of_parts("scale_shift_table", parts, d.wide(time));
-    const auto part = [&](std::int64_t i) { return d.width_part(i, parts, by); };
-    Ref rows = modulated_rows("norm1", x, part(0), part(1));
+    const Parts by{d.table_of_parts("scale_shift_table", parts, d.wide(time)), parts};
+    Ref rows = modulated_rows("norm1", x, by, 0, 1);
     Ref out = attend_rows(d, attention, rows, rows);
-    x = d.narrow(d.sum(d.wide(x), d.product(out, part(2))));
+    x = d.narrow(gated(d, d.wide(x), out, by, 2));
     rows = cross_norm ? d.narrow(d.norm(row_norm("norm2"), d.wide(x))) : x;
     x = d.sum(x, attend_to_text(rows, states));
-    rows = modulated_rows("norm3", x, part(3), part(4));
+    rows = modulated_rows("norm3", x, by, 3, 4);
     out = feed_forward(d, {.name = "ffn", .hidden = hidden, .width = width}, rows);
-    return d.narrow(d.sum(d.wide(x), d.product(d.wide(out), part(5))));
+    const Ref wide = d.wide(x);
+    return d.narrow(gated(d, wide, d.wide(out), by, 5));
   }
 };
 
@@ -106,11 +94,11 @@ ModelSpec wan(const Config& c) {
   const Ref all = d.linear({.name = "condition_embedder.time_proj", .out = 6 * hidden, .parts = 6},
                            d.activate("silu", time, "condition_embedder.act_fn"));
   JointRows states;
-  states.text = two_products(
-      d, "condition_embedder.text_embedder", hidden,
-      d.enter(RowsInput{
-          .name = "encoder_hidden_states", .width = c.size("text_dim", 4096), .is_text_long = true}),
-      true, "gelu_pytorch_tanh");
+  states.text = two_products(d, "condition_embedder.text_embedder", hidden,
+                             d.enter(RowsInput{.name = "encoder_hidden_states",
+                                               .width = c.size("text_dim", 4096),
+                                               .is_text_long = true}),
+                             true, "gelu_pytorch_tanh");
   const bool reads_image = c.given("image_dim");
   if (c.given("added_kv_proj_dim") != reads_image) {
     c.fail("added_kv_proj_dim", "is of models with an \"image_dim\", and these have it");
@@ -139,18 +127,91 @@ ModelSpec wan(const Config& c) {
   }
   d.outside("head");
   const Ref by = d.table_of_parts("scale_shift_table", 2, time);
-  x = block.modulated_rows("norm_out", x, d.width_part(0, 2, by), d.width_part(1, 2, by));
+  x = block.modulated_rows("norm_out", x, {by, 2}, 0, 1);
   d.sum_loss(d.linear({.name = "proj_out", .out = out * patch[0] * patch[1] * patch[2]}, x));
-  d.note(fmt::format("{} blocks: attention of {} heads of {}, to the text, and an MLP of {}; "
-                     "all but the second modulated; {} frames of latents",
-                     layers, heads, head_dim, block.width, canvas.frames));
+  d.note(
+      fmt::format("{} blocks: attention of {} heads of {}, to the text, and an MLP of {}; "
+                  "all but the second modulated; {} frames of latents",
+                  layers, heads, head_dim, block.width, canvas.frames));
   return drafted(d, {.side = canvas.rows, .coarsest = patch[1], .text = 512});
+}
+
+// LTX-Video's: norms without parameters, one modulation with a table of each block.
+ModelSpec ltx_video(const Config& c) {
+  Draft d;
+  const Canvas canvas = read_canvas(c, {21, 16, 22});  // of 161 frames of 512 x 704
+  const std::int64_t heads = c.size("num_attention_heads", 32);
+  const std::int64_t head_dim = c.size("attention_head_dim", 64);
+  const std::int64_t hidden = heads * head_dim;
+  const std::int64_t in = c.size("in_channels", 128);
+  const std::int64_t out = c.optional_size("out_channels", 128).value_or(in);
+  c.pass_over({"norm_eps"});
+  for (const char* key : {"patch_size", "patch_size_t"}) {
+    if (c.size(key, 1) != 1) c.fail(key, "only 1 is supported: rows come packed");
+  }
+  if (c.flag("norm_elementwise_affine", false)) {
+    c.fail("norm_elementwise_affine", "true is not supported");
+  }
+  if (c.text("qk_norm", "rms_norm_across_heads") != "rms_norm_across_heads") {
+    c.fail("qk_norm", "only \"rms_norm_across_heads\" is supported");
+  }
+  Ref x = d.linear({.name = "proj_in", .out = hidden},
+                   d.enter(RowsInput{.name = "hidden_states",
+                                     .width = in,
+                                     .patch = 1,
+                                     .frames = canvas.frames,
+                                     .aspect = {canvas.rows, canvas.columns}}));
+  const Ref time = time_embedding(d, "time_embed.emb.timestep_embedder", 256, hidden);
+  const Ref all = modulation(d, "time_embed", 6, hidden, time);
+  const Ref text = two_products(d, "caption_projection", hidden,
+                                d.enter(RowsInput{.name = "encoder_hidden_states",
+                                                  .width = c.size("caption_channels", 4096),
+                                                  .is_text_long = true}),
+                                true, "gelu_pytorch_tanh");
+  if (c.size("cross_attention_dim", 2048) != hidden) {
+    c.fail("cross_attention_dim", "is not num_attention_heads * attention_head_dim");
+  }
+  RowAttention among{.name = "attn1",
+                     .heads = heads,
+                     .head_dim = head_dim,
+                     .bias = c.flag("attention_bias", true),
+                     .o_bias = c.flag("attention_out_bias", true),
+                     .norm = NormKind::rms_fused,
+                     .norm_whole = true,
+                     .turned = Turned{.table = "rope", .whole = true}};
+  RowAttention to_text = among;
+  to_text.name = "attn2";
+  to_text.turned.reset();
+  const FeedForwardRows mlp{.hidden = hidden,
+                            .width = 4 * hidden,
+                            .activation = activation_of(c, "activation_fn", "gelu-approximate")};
+  const std::int64_t layers = layers_of(c, "num_layers", 28);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    d.layer("transformer_blocks", i, "block");
+    const Ref normed = d.norm({NormKind::rms_t5_plain, "norm1"}, x);
+    const Parts by{d.table_of_parts("scale_shift_table", 6, all, /*no_batch=*/true)};
+    const Ref rows = modulated(d, normed, by, 0, 1);
+    x = gated(d, x, attend_rows(d, among, rows, rows), by, 2);
+    x = d.sum(x, attend_rows(d, to_text, x, text));
+    const Ref mixed = modulated(d, d.norm({NormKind::rms_t5_plain, "norm2"}, x), by, 3, 4);
+    x = gated(d, x, feed_forward(d, mlp, mixed), by, 5);
+  }
+  d.outside("head");
+  const Parts by{d.table_of_parts("scale_shift_table", 2, time, /*no_batch=*/true), 2};
+  x = modulated(d, d.norm(plain_norm("norm_out"), x), by, 0, 1);
+  d.sum_loss(d.linear({.name = "proj_out", .out = out}, x));
+  d.note(
+      fmt::format("{} blocks: attention of {} heads of {}, to the text, and an MLP of {}; one "
+                  "modulation and a table each; {} frames of latents",
+                  layers, heads, head_dim, 4 * hidden, canvas.frames));
+  return drafted(d, {.side = canvas.rows, .coarsest = 1, .text = 128});
 }
 
 }  // namespace
 
 std::vector<Family> video_diffusion_families() {
-  return {{"WanTransformer3DModel", "wan", wan}};
+  return {{"WanTransformer3DModel", "wan", wan},
+          {"LTXVideoTransformer3DModel", "ltx_video", ltx_video}};
 }
 
 }  // namespace shardsim::models

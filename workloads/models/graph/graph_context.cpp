@@ -209,6 +209,7 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
       break;
     case NormKind::rms_plain:
     case NormKind::rms_fixed:
+    case NormKind::rms_t5_plain:
       has_weight = false;
       break;
     case NormKind::layer:
