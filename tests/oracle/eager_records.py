@@ -146,7 +146,11 @@ def inputs_of(case):
     def tensor(name, shape):
         dtype = torch.long if name in WHOLE_NUMBERS else torch.bfloat16
         return torch.zeros(shape, dtype=dtype)
-    return {name: tensor(name, shape) for name, shape in case["inputs"].items()}
+    inputs = {name: tensor(name, shape) for name, shape in case["inputs"].items()}
+    if "conditions" in case:  # further tensors, which a class takes as one dictionary
+        inputs["added_cond_kwargs"] = {name: tensor(name, shape)
+                                       for name, shape in case["conditions"].items()}
+    return inputs
 
 
 def loss_of(case, output):

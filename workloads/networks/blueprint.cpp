@@ -38,6 +38,11 @@ Ref Draft::norm(Norm norm, Ref x, bool whole) {
   return add(Normed{std::move(norm), whole}, {x});
 }
 
+Ref Draft::marked(Ref x, RowMark mark) {
+  net_.steps[static_cast<std::size_t>(x)].mark = mark;
+  return x;
+}
+
 Ref Draft::width_part(std::int64_t first, std::int64_t of, Ref x, std::int64_t count) {
   return add(WidthPart{.first = first, .of = of, .count = count}, {x});
 }
@@ -46,6 +51,10 @@ Ref Draft::table_of(const std::string& name, std::int64_t rows, bool buffered, R
   return add(
       Learned{.use = LearnedUse::table, .name = within(name), .buffered = buffered, .of = rows},
       {x});
+}
+
+Ref Draft::looked_up(const std::string& name, std::int64_t rows, std::int64_t width) {
+  return add(LookedUp{within(name), rows, width}, {});
 }
 
 Ref Draft::table_of_parts(const std::string& name, std::int64_t parts, Ref x, bool no_batch) {

@@ -36,8 +36,9 @@ namespace shardsim::models {
 
 struct Blueprint {
   std::vector<BlueprintStep> steps{};
-  std::int64_t side = 224;           // of the images that the configuration names
-  std::int64_t coarsest = 1;         // what a side has to be a multiple of
+  std::int64_t side = 224;    // of the images that the configuration names
+  std::int64_t coarsest = 1;  // what a side has to be a multiple of
+  bool sequences = false;     // rows are a transformer's: marks on them count, contexts split them
   bool takes_one_side = false;       // tables have as many places as the configuration's images
   std::int64_t text = 0;             // tokens beside an image, or samples of a sound
   std::vector<std::string> parts{};  // for the reader, a line each
@@ -103,11 +104,15 @@ class Draft {
   Ref part_like(Ref like, RowsPart part, Ref x) { return add(part, {x, like}); }
   // One of so many parts of a width, or `count` of them.
   Ref width_part(std::int64_t first, std::int64_t of, Ref x, std::int64_t count = 1);
+  Ref marked(Ref x, RowMark mark);
+  Ref stream(Ref x) { return marked(x, RowMark::stream); }
+  Ref branch(Ref x) { return marked(x, RowMark::branch); }
   Ref wide(Ref x) { return add(Cast{.wide = true}, {x}); }
   Ref narrow(Ref x) { return add(Cast{.wide = false}, {x}); }
   Ref turn(const Turned& how, Ref x) { return add(how, {x}); }
   Ref attend_heads(const AttendHeads& how, Ref q, Ref k, Ref v) { return add(how, {q, k, v}); }
   Ref attend_linearly(Ref q, Ref k, Ref v) { return add(AttendLinearly{}, {q, k, v}); }
+  Ref looked_up(const std::string& name, std::int64_t rows, std::int64_t width);
   Ref flattened(Ref x) { return add(Flattened{}, {x}); }
   // The middle of a table of so many rows, a parameter or a buffer of the checkpoint.
   Ref table_of(const std::string& name, std::int64_t rows, bool buffered, Ref x);

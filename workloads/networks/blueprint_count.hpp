@@ -78,6 +78,7 @@ class BlueprintCount {
   Counted count(const Turned& t);
   Counted count(const AttendHeads& a);
   Counted count(const AttendLinearly& a);
+  Counted count(const LookedUp& l);
   Counted count(const Flattened& f);
 
   // x / max(|x|, eps) over the last dimension.

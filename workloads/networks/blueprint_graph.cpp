@@ -64,6 +64,10 @@ void BlueprintGraph::add_steps(const BlueprintBlock& block) {
     number_ = static_cast<Ref>(i);
     std::visit([this](const auto& what) { add_step(what); }, now_->what);
     if (const auto made = made_.find(number_); made != made_.end()) {
+      if (net_.sequences && now_->mark != RowMark::none) {
+        c_.g.marked(made->second.id,
+                    now_->mark == RowMark::stream ? StreamMark::stream : StreamMark::branch);
+      }
       const Dims& made_dims = c_.g.dims_of(made->second.id);
       if (made_dims.size() > 1) rows_[number_] = made_dims[1];
     }
@@ -115,9 +119,15 @@ Picture BlueprintGraph::picture(std::size_t n) const {
 
 void BlueprintGraph::make(const Picture& x) { make(x.id, true); }
 
-LabelId BlueprintGraph::places(std::int64_t n) { return c_.label("place_sequence", n); }
+LabelId BlueprintGraph::places(std::int64_t n) {
+  if (net_.sequences) return c_.label("sequence", n, LabelRole::sequence);
+  return c_.label("place_sequence", n);
+}
 
-LabelId BlueprintGraph::keys(std::int64_t n) { return c_.label("key_place_sequence", n); }
+LabelId BlueprintGraph::keys(std::int64_t n) {
+  if (net_.sequences) return c_.label("key_sequence", n, LabelRole::key_sequence);
+  return c_.label("key_place_sequence", n);
+}
 
 LabelId BlueprintGraph::hidden(std::int64_t n) { return c_.label("hidden", n, LabelRole::hidden); }
 

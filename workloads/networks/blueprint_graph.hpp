@@ -112,6 +112,7 @@ class BlueprintGraph {
   void add_step(const Turned& t);
   void add_step(const AttendHeads& a);
   void add_step(const AttendLinearly& /*a*/);
+  void add_step(const LookedUp& l);
   void add_step(const Flattened& /*f*/);
   void add_channel_part(const WidthPart& p);
   TensorId table_middle(const std::string& name, const Learned& l);

@@ -56,6 +56,11 @@ Counted BlueprintCount::table_middle(const Learned& l) {
   return alike(e_.add(x, e_.index(e_.parameter(l.name, table), numbers, picked)), read(0).turned);
 }
 
+Counted BlueprintCount::count(const LookedUp& l) {
+  const Value table = e_.embedding_table(l.name + ".weight", {l.rows, l.width});
+  return {e_.embedding(e_.constant(DType::i64, {step_.batch}), table)};
+}
+
 Counted BlueprintCount::count(const Flattened& /*f*/) {
   const Value& x = read(0).value;
   return {Eager::view(x, {x.shape[0], x.shape[1] * x.last()})};

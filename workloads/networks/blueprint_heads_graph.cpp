@@ -35,6 +35,15 @@ TensorId BlueprintGraph::table_middle(const std::string& name, const Learned& l)
   return c_.g.cast(name + ".cast", picked, c_.g.compute_dtype());
 }
 
+void BlueprintGraph::add_step(const LookedUp& l) {
+  const std::string name = own(l.name);
+  const Dim width{hidden(l.width)};
+  const TensorId table =
+      c_.g.parameter(full(l.name) + ".weight", {{c_.label("table_rows", l.rows)}, width});
+  const TensorId numbers = c_.g.input(name + ".numbers", c_.options.index_dtype, {{c_.batch}});
+  make(c_.g.embedding(name, numbers, table, {{c_.batch}, width}), false);
+}
+
 void BlueprintGraph::add_step(const Flattened& /*f*/) {
   const LabelId all = hidden(size(dims(0)[1]) * size(dims(0).back()));
   const std::string name = own("flattened");

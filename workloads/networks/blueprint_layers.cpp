@@ -66,7 +66,10 @@ bool alike(const Blueprint& net, const BlueprintBlock& a, const BlueprintBlock& 
   for (std::size_t i = 1; i < a.end - a.begin; ++i) {
     const BlueprintStep& one = net.steps[a.begin + i];
     const BlueprintStep& other = net.steps[b.begin + i];
-    if (!(one.what == other.what) || one.reads.size() != other.reads.size()) return false;
+    if (!(one.what == other.what) || one.mark != other.mark ||
+        one.reads.size() != other.reads.size()) {
+      return false;
+    }
     for (std::size_t n = 0; n < values_read(one); ++n) {
       if (within(a, one.reads[n]) != within(b, other.reads[n])) return false;
     }

@@ -155,8 +155,8 @@ struct LearnedRows {
   std::int64_t width = 0;
   bool operator==(const LearnedRows&) const = default;
 };
-// Rows from `first` on: `count` of them, or all where it is 0; or as many as a second value has, one
-// of the same layer or of none. A view, unless it is copied.
+// Rows from `first` on: `count` of them, or all where it is 0; or as many as a second value has,
+// one of the same layer or of none. A view, unless it is copied.
 struct RowsPart {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -239,10 +239,17 @@ struct AttendHeads {
   bool operator==(const AttendHeads&) const = default;
 };
 
-// v (k^T q) of heads without a softmax (arXiv:2410.10629): relu of queries and keys, values beside a
-// one, by whose result the others are divided; in fp32.
+// v (k^T q) of heads without a softmax (arXiv:2410.10629): relu of queries and keys, values beside
+// a one, by whose result the others are divided; in fp32.
 struct AttendLinearly {
   bool operator==(const AttendLinearly&) const = default;
+};
+// A row of a table for each example, by its number: a vector. nn.Embedding.
+struct LookedUp {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  bool operator==(const LookedUp&) const = default;
 };
 // All rows of an example side by side, as a vector.
 struct Flattened {
@@ -298,12 +305,17 @@ using StepKind =
     std::variant<PictureInput, RowsInput, Convolve, BatchNormed, GroupNormed, Normed, Activated,
                  Combined, Learned, Dropped, Scaled, AsRows, AsPicture, Windowed, Unwindowed,
                  Merged, LearnedRows, FrozenNormed, RowsPart, Joined, LinearStep, Attend,
-                 DistanceBias, WidthPart, Turned, AttendHeads, AttendLinearly, Flattened, Cast,
-                 Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored>;
+                 DistanceBias, WidthPart, Turned, AttendHeads, AttendLinearly, LookedUp, Flattened,
+                 Cast, Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored>;
+
+// Rows of a transformer's stream, and what a norm makes of them for a branch: the one lies in parts
+// between blocks under sequence parallelism, the other is whole.
+enum class RowMark : std::uint8_t { none, stream, branch };
 
 struct BlueprintStep {
   StepKind what;
   std::vector<Ref> reads{};
+  RowMark mark = RowMark::none;
 
   bool operator==(const BlueprintStep&) const = default;
 };

@@ -261,36 +261,6 @@ TensorId NetworkGraph::condition(const std::string& name, TensorId x, std::int64
                   c.activate(activation, within("act"), wide), {{c.batch}, {made}});
 }
 
-std::vector<TensorId> NetworkGraph::modulation(const std::string& name, TensorId condition,
-                                               std::int64_t parts) {
-  const LabelId part = c.label("modulations", parts);
-  const TensorId all = c.linear({GraphContext::inside(name, "linear"),
-                                 {part, c.hidden},
-                                 c.g.dims_of(condition).back(),
-                                 /*bias=*/true},
-                                c.activate("silu", GraphContext::inside(name, "silu"), condition),
-                                {{c.batch}, {part}, {c.hidden}});
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < parts; ++i) names.push_back(fmt::format("{}.part_{}", name, i));
-  return c.g.split(names, all, part);
-}
-
-TensorId NetworkGraph::modulated(const std::string& name, TensorId x, TensorId shift,
-                                 TensorId scale) {
-  const TensorId normed = c.norm({NormKind::layer_fixed, ""}, name, x, {c.hidden});
-  const TensorId factor = c.g.elementwise(Function::scale, name + ".scale", {scale});
-  const TensorId scaled = c.g.elementwise(Function::multiply, name + ".scaled", {normed, factor});
-  return c.g.marked(c.g.elementwise(Function::add, name + ".shifted", {scaled, shift}),
-                    StreamMark::branch);
-}
-
-TensorId NetworkGraph::gated_onto(const std::string& name, TensorId x, TensorId out,
-                                  TensorId gate) {
-  const TensorId open = c.g.elementwise(Function::multiply, name + ".gated", {out, gate});
-  return c.g.marked(c.g.elementwise(Function::add, name + "_residual", {x, open}),
-                    StreamMark::stream);
-}
-
 TensorId NetworkGraph::mean_loss(TensorId x) {
   c.note("the model has no loss of its own: a step's is the mean of its result");
   return c.g.mean("loss", x, {});

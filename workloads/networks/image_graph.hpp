@@ -59,11 +59,6 @@ class NetworkGraph {
   // linear_1, activation, linear_2: [batch, condition].
   TensorId condition(const std::string& name, TensorId x, std::int64_t width,
                      const std::string& activation);
-  // Adaptive norms (modulation.hpp): parts of linear(silu(condition)), [batch, hidden] each.
-  std::vector<TensorId> modulation(const std::string& name, TensorId condition, std::int64_t parts);
-  TensorId modulated(const std::string& name, TensorId x, TensorId shift, TensorId scale);
-  TensorId gated_onto(const std::string& name, TensorId x, TensorId out, TensorId gate);
-
   // The mean of a result, of networks without a loss of their own.
   TensorId mean_loss(TensorId x);
 

@@ -61,20 +61,6 @@ struct DescribeNetwork {
     }
     return text + fmt::format("latents of {} channels\n", net.latents);
   }
-  std::string operator()(const Dit& net) const {
-    return fmt::format("{} blocks: attention, {} heads of {}; MLP of {}; both modulated\n",
-                       net.layers, net.heads, net.head_dim, 4 * net.heads * net.head_dim);
-  }
-  std::string operator()(const JointTransformer& net) const {
-    std::string text = fmt::format(
-        "{} blocks: joint attention of image and text, {} heads of {}{}; MLPs of {}; all "
-        "modulated; {} attend twice\n",
-        net.layers, net.heads, net.head_dim, net.qk_norm ? ", queries and keys normed" : "",
-        4 * net.heads * net.head_dim, net.dual.size());
-    if (net.single == 0) return text;
-    return text + fmt::format("{} blocks of one stream: attention and an MLP of the same rows\n",
-                              net.single);
-  }
   std::string operator()(const Blueprint& net) const {
     std::string text;
     for (const std::string& part : net.parts) text += part + "\n";
@@ -102,8 +88,7 @@ std::int64_t coarsest(const Network& network) { return std::visit(Coarsest{}, ne
 std::int64_t usual_text(const Network& network) {
   if (std::holds_alternative<UNet>(network)) return clip_tokens;
   if (const auto* blueprint = std::get_if<Blueprint>(&network)) return blueprint->text;
-  const auto* joint = std::get_if<JointTransformer>(&network);
-  return joint == nullptr ? 0 : joint->text;
+  return 0;
 }
 
 bool reads_samples(const Network& network) {

@@ -1,6 +1,6 @@
 // Models over images that are no stack of like layers on one stream of rows: convolutions whose
 // places and channels change from stage to stage, windows, U-Nets whose ends read their beginnings,
-// two streams that attend to each other.
+// two streams that attend to each other (blueprint.hpp).
 //
 //   Network net = UNet{...};
 //   run(e, net, {.batch = 1, .side = usual_side(net), .text = usual_text(net)});
@@ -12,15 +12,13 @@
 #include "workloads/networks/autoencoder.hpp"
 #include "workloads/networks/blueprint.hpp"
 #include "workloads/networks/convnext.hpp"
-#include "workloads/networks/diffusion_transformer.hpp"
 #include "workloads/networks/resnet.hpp"
 #include "workloads/networks/swin.hpp"
 #include "workloads/networks/unet.hpp"
 
 namespace shardsim::models {
 
-using Network =
-    std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Dit, JointTransformer, Blueprint>;
+using Network = std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Blueprint>;
 
 // The side of the images that the configuration names, and what a side has to be a multiple of.
 [[nodiscard]] std::int64_t usual_side(const Network& network);

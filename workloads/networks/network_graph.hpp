@@ -13,8 +13,6 @@ TensorId add(NetworkGraph& n, const ConvNext& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const Swin& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const UNet& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const Autoencoder& net, std::int64_t side);
-TensorId add(NetworkGraph& n, const Dit& net, std::int64_t side);
-TensorId add(NetworkGraph& n, const JointTransformer& net, std::int64_t side);
 TensorId add(NetworkGraph& n, const Blueprint& net, std::int64_t side);
 
 }  // namespace shardsim::models

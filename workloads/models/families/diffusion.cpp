@@ -196,83 +196,10 @@ ModelSpec autoencoder(const Config& c) {
   return of_network(net);
 }
 
-// diffusers' files leave out what has the class's default.
-std::int64_t layers_of(const Config& c, std::int64_t otherwise) {
-  return c.given("num_layers") ? c.layers("num_layers", otherwise) : otherwise;
-}
-
-ModelSpec dit(const Config& c) {
-  Dit net;
-  c.pass_over({"norm_num_groups"});  // its norms have no groups
-  net.in = c.size("in_channels", 4);
-  net.out = c.size("out_channels", net.in);
-  net.side = c.size("sample_size", 32);
-  net.patch = c.size("patch_size", 2);
-  net.layers = layers_of(c, 28);
-  net.heads = c.size("num_attention_heads", 16);
-  net.head_dim = c.size("attention_head_dim", 72);
-  net.classes = c.size("num_embeds_ada_norm", 1000);
-  net.qkv_bias = c.flag("attention_bias", true);
-  net.dropout = c.rate("dropout", 0);
-  require(c, "activation_fn", "gelu-approximate");
-  require(c, "norm_type", "ada_norm_zero");
-  refuse_true(c, {"norm_elementwise_affine", "upcast_attention"});
-  static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
-  return of_network(net);
-}
-
-ModelSpec sd3(const Config& c) {
-  JointTransformer net;
-  net.in = c.size("in_channels", 16);
-  net.out = c.size("out_channels", 16);
-  net.side = c.size("sample_size", 128);
-  net.patch = c.size("patch_size", 2);
-  net.layers = layers_of(c, 18);
-  net.heads = c.size("num_attention_heads", 18);
-  net.head_dim = c.size("attention_head_dim", 64);
-  net.text_width = c.size("joint_attention_dim", 4096);
-  net.context_width = c.size("caption_projection_dim", 1152);
-  net.pooled_width = c.size("pooled_projection_dim", 2048);
-  net.positions = c.size("pos_embed_max_size", 96);
-  if (c.given("qk_norm")) require(c, "qk_norm", "rms_norm");
-  net.qk_norm = c.given("qk_norm");
-  net.dual = c.integers("dual_attention_layers");
-  if (net.context_width != net.heads * net.head_dim) {
-    c.fail("caption_projection_dim", "is not num_attention_heads * attention_head_dim");
-  }
-  static_cast<void>(c.divided("sample_size", net.side, "patch_size", net.patch));
-  return of_network(net);
-}
-
-ModelSpec flux(const Config& c) {
-  JointTransformer net;
-  net.packed = net.qk_norm = true;
-  net.text = 512;  // FluxPipeline's max_sequence_length
-  net.in = c.size("in_channels", 64);
-  net.out = c.optional_size("out_channels", net.in).value_or(net.in);
-  net.layers = layers_of(c, 19);
-  net.single = c.size("num_single_layers", 38);
-  net.heads = c.size("num_attention_heads", 24);
-  net.head_dim = c.size("attention_head_dim", 128);
-  net.text_width = c.size("joint_attention_dim", 4096);
-  net.context_width = net.hidden();
-  net.pooled_width = c.size("pooled_projection_dim", 768);
-  net.guidance = c.flag("guidance_embeds", false);
-  if (c.size("patch_size", 1) != 1) c.fail("patch_size", "only 1 is supported: rows come packed");
-  std::int64_t turned = 0;
-  for (const std::int64_t dims : c.sizes("axes_dims_rope", {16, 56, 56})) turned += dims;
-  if (turned != net.head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
-  return of_network(net);
-}
-
 }  // namespace
 
 std::vector<Family> diffusion_families() {
-  return {{"UNet2DConditionModel", "unet", unet},
-          {"AutoencoderKL", "autoencoder_kl", autoencoder},
-          {"DiTTransformer2DModel", "dit", dit},
-          {"SD3Transformer2DModel", "sd3", sd3},
-          {"FluxTransformer2DModel", "flux", flux}};
+  return {{"UNet2DConditionModel", "unet", unet}, {"AutoencoderKL", "autoencoder_kl", autoencoder}};
 }
 
 }  // namespace shardsim::models

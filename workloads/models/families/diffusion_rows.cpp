@@ -23,6 +23,16 @@ Ref time_embedding(Draft& d, const std::string& name, std::int64_t numbers, std:
   return two_products(d, name, width, time, bias);
 }
 
+Ref time_and_text(Draft& d, const std::string& name, std::int64_t hidden, bool guidance,
+                  const RowsInput& pooled) {
+  constexpr std::int64_t numbers = 256;
+  const Draft::In in(d, name);
+  const Ref time = time_embedding(d, "timestep_embedder", numbers, hidden);
+  const Ref text = two_products(d, "text_embedder", hidden, d.enter(pooled));
+  if (!guidance) return d.sum(time, text);
+  return d.sum(d.sum(time, time_embedding(d, "guidance_embedder", numbers, hidden)), text);
+}
+
 Ref modulation(Draft& d, const std::string& name, std::int64_t parts, std::int64_t hidden,
                Ref condition, bool bias) {
   const Draft::In in(d, name);
@@ -33,11 +43,21 @@ Ref modulation(Draft& d, const std::string& name, std::int64_t parts, std::int64
 Ref modulated(Draft& d, Ref x, const Parts& by, std::int64_t shift, std::int64_t scale) {
   const Ref factor = d.scaled(d.width_part(scale, by.of, by.all));
   const Ref product = d.product(x, factor);
-  return d.sum(product, d.width_part(shift, by.of, by.all));
+  return d.branch(d.sum(product, d.width_part(shift, by.of, by.all)));
 }
 
 Ref gated(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate) {
-  return d.sum(x, d.product(out, d.width_part(gate, by.of, by.all)));
+  return d.stream(d.sum(x, d.product(out, d.width_part(gate, by.of, by.all))));
+}
+
+Ref gated_first(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate) {
+  return d.stream(d.sum(d.product(out, d.width_part(gate, by.of, by.all)), x));
+}
+
+Norm end_norm(std::int64_t hidden) {
+  Norm norm = plain_norm("norm");
+  norm.weight_shape = {hidden};
+  return norm;
 }
 
 Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Ref condition,
@@ -85,6 +105,12 @@ Ref attend_rows(Draft& d, const RowAttention& a, Ref x, Ref states) {
   q = turned_if(d, true, a, "", q);
   k = turned_if(d, true, a, "", k);
   return projected(d, a, a.o, d.attend_heads({.by_heads = a.by_heads}, q, k, v));
+}
+
+Ref attend_linearly(Draft& d, const RowAttention& a, Ref x) {
+  const Ref q = heads_of(d, a, a.q, "norm_q", x);
+  const Ref k = heads_of(d, a, a.k, "norm_k", x);
+  return projected(d, a, a.o, d.attend_linearly(q, k, heads_of(d, a, a.v, "", x)));
 }
 
 JointRows attend_jointly(Draft& d, const JointAttention& a, const JointRows& x) {
@@ -168,6 +194,7 @@ Ref video_rows(Draft& d, const std::string& name, std::int64_t channels, std::in
 
 ModelSpec drafted(Draft& d, Blueprint about) {
   ModelSpec spec;
+  about.sequences = true;
   spec.network = d.finish(std::move(about));
   spec.head.kind = HeadKind::none;
   return spec;

@@ -28,6 +28,10 @@ Ref two_products(Draft& d, const std::string& name, std::int64_t width, Ref x, b
 Ref time_embedding(Draft& d, const std::string& name, std::int64_t numbers, std::int64_t width,
                    bool bias = true);
 
+// A vector from the time, a guidance and a pooled text.
+Ref time_and_text(Draft& d, const std::string& name, std::int64_t hidden, bool guidance,
+                  const RowsInput& pooled);
+
 // silu and a product of as many parts, "NAME.linear".
 Ref modulation(Draft& d, const std::string& name, std::int64_t parts, std::int64_t hidden,
                Ref condition, bool bias = true);
@@ -39,6 +43,8 @@ struct Parts {
 // x (1 + scale) + shift, and x + gate * out.
 Ref modulated(Draft& d, Ref x, const Parts& by, std::int64_t shift, std::int64_t scale);
 Ref gated(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate);
+// gate * out + x, which has the layout of the former.
+Ref gated_first(Draft& d, Ref x, Ref out, const Parts& by, std::int64_t gate);
 // The norm of what leaves, of scale and shift in this order, or the other way round.
 Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Ref condition,
                   bool bias = true, bool shift_first = false);
@@ -67,6 +73,9 @@ Ref heads_of(Draft& d, const RowAttention& a, const std::string& module, const s
              Ref x);
 // Queries of x, keys and values of `states`.
 Ref attend_rows(Draft& d, const RowAttention& a, Ref x, Ref states);
+
+// Of rows to themselves, without a softmax.
+Ref attend_linearly(Draft& d, const RowAttention& a, Ref x);
 
 // Rows of an image and of a text that attend to both. Rows lie in this order where they are joined.
 enum class JointOrder : std::uint8_t { image_first, text_first };
@@ -101,6 +110,8 @@ Ref feed_forward(Draft& d, const FeedForwardRows& f, Ref x);
 // up and gate of one product, the first half activated: "NAME.linear_in", "NAME.linear_out".
 Ref silu_gated(Draft& d, const std::string& up, const std::string& down, std::int64_t width,
                std::int64_t hidden, bool bias, Ref x);
+
+[[nodiscard]] Norm end_norm(std::int64_t hidden);  // of modulated_end: "norm", without parameters
 
 // diffusers' activation_fn in the words of transformers.
 [[nodiscard]] std::string activation_of(const Config& c, std::string_view key,

@@ -74,6 +74,8 @@ const std::vector<Family>& families() {
                               t5gemma_families(),
                               convolutional_families(),
                               diffusion_families(),
+                              latent_diffusion_families(),
+                              joint_image_diffusion_families(),
                               recent_expert_families(),
                               experts_of_heads_families(),
                               latent_families(),

@@ -111,9 +111,10 @@ ModelSpec flux2(const Config& c) {
   const Ref by_text = modulation(d, "double_stream_modulation_txt", 6, hidden, time, false);
   const Ref by_both = modulation(d, "single_stream_modulation", 3, hidden, time, false);
   JointRows x;
-  x.image = d.linear({.name = "x_embedder", .out = hidden, .bias = false}, packed_rows(d, in));
-  x.text = d.linear({.name = "context_embedder", .out = hidden, .bias = false},
-                    text_rows(d, c.size("joint_attention_dim", 15360)));
+  x.image =
+      d.stream(d.linear({.name = "x_embedder", .out = hidden, .bias = false}, packed_rows(d, in)));
+  x.text = d.stream(d.linear({.name = "context_embedder", .out = hidden, .bias = false},
+                             text_rows(d, c.size("joint_attention_dim", 15360))));
   const JointRows entered = x;
   const std::int64_t layers = layers_of(c, "num_layers", 8);
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -121,7 +122,7 @@ ModelSpec flux2(const Config& c) {
     x = net.block(x, {by_image, 6}, {by_text, 6});
   }
   d.outside("joined");
-  Ref rows = d.behind({x.text, x.image});
+  Ref rows = d.stream(d.behind({x.text, x.image}));
   const std::int64_t single = layers_of(c, "num_single_layers", 48);
   for (std::int64_t i = 0; i < single; ++i) {
     d.layer("single_transformer_blocks", i, "single");
@@ -129,9 +130,7 @@ ModelSpec flux2(const Config& c) {
   }
   d.outside("head");
   rows = d.part_like(entered.image, {}, rows);
-  Norm last = plain_norm("norm");
-  last.weight_shape = {hidden};
-  rows = modulated_end(d, "norm_out", last, rows, time, /*bias=*/false);
+  rows = modulated_end(d, "norm_out", end_norm(hidden), rows, time, /*bias=*/false);
   const std::int64_t out = c.optional_size("out_channels", std::nullopt).value_or(in);
   d.sum_loss(d.linear({.name = "proj_out", .out = out, .bias = false}, rows));
   d.note(
@@ -193,10 +192,10 @@ ModelSpec qwen_image(const Config& c) {
                                     .norm = NormKind::rms_t5,
                                     .turned = Turned{.table = "rope", .complex = true}}};
   JointRows x;
-  x.image = d.linear({.name = "img_in", .out = hidden}, packed_rows(d, in));
+  x.image = d.stream(d.linear({.name = "img_in", .out = hidden}, packed_rows(d, in)));
   const std::int64_t text = c.size("joint_attention_dim", 3584);
-  x.text = d.linear({.name = "txt_in", .out = hidden},
-                    d.norm({NormKind::rms_t5, "txt_norm"}, text_rows(d, text)));
+  x.text = d.stream(d.linear({.name = "txt_in", .out = hidden},
+                             d.norm({NormKind::rms_t5, "txt_norm"}, text_rows(d, text))));
   const Ref time = [&] {
     const Draft::In at(d, "time_text_embed");
     return time_embedding(d, "timestep_embedder", 256, hidden);
@@ -207,9 +206,7 @@ ModelSpec qwen_image(const Config& c) {
     x = net.block(x, time);
   }
   d.outside("head");
-  Norm last = plain_norm("norm");
-  last.weight_shape = {hidden};
-  const Ref rows = modulated_end(d, "norm_out", last, x.image, time);
+  const Ref rows = modulated_end(d, "norm_out", end_norm(hidden), x.image, time);
   d.sum_loss(d.linear({.name = "proj_out", .out = patch * patch * out}, rows));
   d.note(
       fmt::format("{} blocks: joint attention of image and text, {} heads of {}; MLPs of {}; "

@@ -1,5 +1,5 @@
-// Transformers that take noise off latents of videos, in which a video's and a text's rows attend to
-// each other: HunyuanVideo (arXiv:2412.03603) and CogVideoX (arXiv:2408.06072).
+// Transformers that take noise off latents of videos, in which rows of a video and of a text attend
+// to each other: HunyuanVideo (arXiv:2412.03603) and CogVideoX (arXiv:2408.06072).
 #include <fmt/format.h>
 
 #include "workloads/models/families/diffusion_rows.hpp"
@@ -7,17 +7,6 @@
 
 namespace shardsim::models {
 namespace {
-
-// A vector from the time, a guidance and a pooled text.
-Ref time_and_text(Draft& d, const std::string& name, std::int64_t hidden, bool guidance,
-                  const RowsInput& pooled) {
-  constexpr std::int64_t numbers = 256;
-  const Draft::In in(d, name);
-  const Ref time = time_embedding(d, "timestep_embedder", numbers, hidden);
-  const Ref text = two_products(d, "text_embedder", hidden, d.enter(pooled));
-  if (!guidance) return d.sum(time, text);
-  return d.sum(d.sum(time, time_embedding(d, "guidance_embedder", numbers, hidden)), text);
-}
 
 // HunyuanVideo's blocks: image and text apart, then both as one stream in which attention and an
 // MLP read the same.
@@ -30,12 +19,12 @@ struct HunyuanVideo {
     RowAttention plain = attention;
     plain.norm = NormKind::none;
     plain.turned.reset();
-    const Ref rows = d.norm(row_norm("norm1"), x);
+    const Ref rows = d.branch(d.norm(row_norm("norm1"), x));
     const Ref gates = d.linear({.name = "norm_out.linear", .out = 2 * hidden, .parts = 2},
                                d.activate("silu", time, "norm_out.nonlinearity"));
     x = gated(d, x, attend_rows(d, plain, rows, rows), {gates, 2}, 0);
     const Ref out = feed_forward(d, {.hidden = hidden, .width = 4 * hidden, .activation = "silu"},
-                                 d.norm(row_norm("norm2"), x));
+                                 d.branch(d.norm(row_norm("norm2"), x)));
     return gated(d, x, out, {gates, 2}, 1);
   }
 
@@ -63,7 +52,7 @@ struct HunyuanVideo {
   }
 
   [[nodiscard]] JointRows single(const JointRows& x, Ref time) const {
-    const Ref stream = d.behind({x.image, x.text});
+    const Ref stream = d.stream(d.behind({x.image, x.text}));
     const Parts by{modulation(d, "norm", 3, hidden, time), 3};
     const Ref normed = modulated(d, d.norm(plain_norm("norm.norm"), stream), by, 0, 1);
     // As many times as wide as all heads, which lie beside it in the next product.
@@ -120,7 +109,8 @@ ModelSpec hunyuan_video(const Config& c) {
   const Ref time = time_and_text(d, "time_text_embed", net.hidden, c.flag("guidance_embeds", true),
                                  {.name = "pooled_projections", .width = pooled});
   JointRows x;
-  x.image = video_rows(d, "x_embedder.proj", in, net.hidden, {deep, patch, patch}, canvas, false);
+  x.image = d.stream(
+      video_rows(d, "x_embedder.proj", in, net.hidden, {deep, patch, patch}, canvas, false));
   const std::int64_t text = c.size("text_embed_dim", 4096);
   Ref of_text = 0;
   {
@@ -129,7 +119,7 @@ ModelSpec hunyuan_video(const Config& c) {
         d.enter(RowsInput{.name = "encoder_hidden_states", .width = text, .is_text_long = true});
     of_text = time_and_text(d, "time_text_embed", net.hidden, false,
                             {.name = "mean_of_text", .width = text, .constant = true});
-    x.text = d.linear({.name = "proj_in", .out = net.hidden}, rows);
+    x.text = d.stream(d.linear({.name = "proj_in", .out = net.hidden}, rows));
   }
   const std::int64_t refiners = layers_of(c, "num_refiner_layers", 2);
   for (std::int64_t i = 0; i < refiners; ++i) {
@@ -147,9 +137,7 @@ ModelSpec hunyuan_video(const Config& c) {
     x = net.single(x, time);
   }
   d.outside("head");
-  Norm last = plain_norm("norm");
-  last.weight_shape = {net.hidden};
-  const Ref rows = modulated_end(d, "norm_out", last, x.image, time);
+  const Ref rows = modulated_end(d, "norm_out", end_norm(net.hidden), x.image, time);
   d.sum_loss(d.linear({.name = "proj_out", .out = deep * patch * patch * out}, rows));
   d.note(
       fmt::format("{} blocks: joint attention of video and text, {} heads of {}; MLPs of {}; "

@@ -27,7 +27,8 @@ struct WanBlock {
 
   [[nodiscard]] Ref modulated_rows(const std::string& norm, Ref x, const Parts& by,
                                    std::int64_t shift, std::int64_t scale) const {
-    return d.narrow(modulated(d, d.norm(plain_norm(norm), d.wide(x)), by, shift, scale));
+    const Ref rows = modulated(d, d.norm(plain_norm(norm), d.wide(x)), by, shift, scale);
+    return d.branch(d.narrow(d.marked(rows, RowMark::none)));
   }
 
   [[nodiscard]] Ref attend_to_text(Ref x, const JointRows& states) const {
@@ -53,13 +54,13 @@ struct WanBlock {
     const Parts by{d.table_of_parts("scale_shift_table", parts, d.wide(time)), parts};
     Ref rows = modulated_rows("norm1", x, by, 0, 1);
     Ref out = attend_rows(d, attention, rows, rows);
-    x = d.narrow(gated(d, d.wide(x), out, by, 2));
-    rows = cross_norm ? d.narrow(d.norm(row_norm("norm2"), d.wide(x))) : x;
-    x = d.sum(x, attend_to_text(rows, states));
+    x = d.stream(d.narrow(gated(d, d.wide(x), out, by, 2)));
+    rows = cross_norm ? d.branch(d.narrow(d.norm(row_norm("norm2"), d.wide(x)))) : x;
+    x = d.stream(d.sum(x, attend_to_text(rows, states)));
     rows = modulated_rows("norm3", x, by, 3, 4);
     out = feed_forward(d, {.name = "ffn", .hidden = hidden, .width = width}, rows);
     const Ref wide = d.wide(x);
-    return d.narrow(gated(d, wide, d.wide(out), by, 5));
+    return d.stream(d.narrow(gated(d, wide, d.wide(out), by, 5)));
   }
 };
 
@@ -85,7 +86,7 @@ ModelSpec wan(const Config& c) {
   const std::int64_t in = c.size("in_channels", 16);
   const std::int64_t out = c.optional_size("out_channels", 16).value_or(in);
   c.pass_over({"rope_max_seq_len", "qk_norm", "eps"});
-  Ref x = video_rows(d, "patch_embedding", in, hidden, patch, canvas, /*copied=*/true);
+  Ref x = d.stream(video_rows(d, "patch_embedding", in, hidden, patch, canvas, /*copied=*/true));
   constexpr auto* at = "condition_embedder";
   const Ref time = [&] {
     const Draft::In of(d, at);
@@ -155,12 +156,12 @@ ModelSpec ltx_video(const Config& c) {
   if (c.text("qk_norm", "rms_norm_across_heads") != "rms_norm_across_heads") {
     c.fail("qk_norm", "only \"rms_norm_across_heads\" is supported");
   }
-  Ref x = d.linear({.name = "proj_in", .out = hidden},
-                   d.enter(RowsInput{.name = "hidden_states",
-                                     .width = in,
-                                     .patch = 1,
-                                     .frames = canvas.frames,
-                                     .aspect = {canvas.rows, canvas.columns}}));
+  Ref x = d.stream(d.linear({.name = "proj_in", .out = hidden},
+                            d.enter(RowsInput{.name = "hidden_states",
+                                              .width = in,
+                                              .patch = 1,
+                                              .frames = canvas.frames,
+                                              .aspect = {canvas.rows, canvas.columns}})));
   const Ref time = time_embedding(d, "time_embed.emb.timestep_embedder", 256, hidden);
   const Ref all = modulation(d, "time_embed", 6, hidden, time);
   const Ref text = two_products(d, "caption_projection", hidden,
@@ -192,7 +193,7 @@ ModelSpec ltx_video(const Config& c) {
     const Parts by{d.table_of_parts("scale_shift_table", 6, all, /*no_batch=*/true)};
     const Ref rows = modulated(d, normed, by, 0, 1);
     x = gated(d, x, attend_rows(d, among, rows, rows), by, 2);
-    x = d.sum(x, attend_rows(d, to_text, x, text));
+    x = d.stream(d.sum(x, attend_rows(d, to_text, x, text)));
     const Ref mixed = modulated(d, d.norm({NormKind::rms_t5_plain, "norm2"}, x), by, 3, 4);
     x = gated(d, x, feed_forward(d, mlp, mixed), by, 5);
   }
