@@ -1,8 +1,11 @@
 #include "strategies/frameworks/model_checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string_view>
 
 #include "base/index.hpp"
@@ -31,19 +34,32 @@ void check_heads(const Workload& workload, const Mesh& mesh, const Layout& layou
                  const Place& strategy, std::string_view framework, const Fits& fits) {
   const std::int64_t devices = Mesh::size_of(layout.model_axes);
   if (devices == 1) return;
+  std::set<std::int64_t> sizes, unfit;
+  std::optional<Heads> first;
   for (const Block& block : workload.blocks) {
     for (const Op& op : block.forward) {
       if (op.function != Function::attention) continue;
       const Heads heads = heads_of(workload, op);
+      sizes.insert(heads.of_queries);
       if (fits(heads, devices)) continue;
-      std::int64_t fewer = devices - 1;
-      while (!fits(heads, fewer)) --fewer;
-      throw InputError(
-          {strategy.file, "/mesh/" + mesh.names_of(layout.model_axes).front()},
-          fmt::format("{} does not split {} heads, {} of keys and values, over {} devices; {} do",
-                      framework, heads.of_queries, heads.of_keys, devices, fewer));
+      unfit.insert(heads.of_queries);
+      if (!first) first = heads;
     }
   }
+  if (!first) return;
+  const Place place{strategy.file, "/mesh/" + mesh.names_of(layout.model_axes).front()};
+  if (sizes.size() > 1) {  // stages
+    throw InputError(
+        place, fmt::format("{} does not split stages of {} heads over {} devices; the strategy "
+                           "\"tp\" leaves what does not divide whole on every device",
+                           framework, fmt::join(unfit, ", "), devices));
+  }
+  std::int64_t fewer = devices - 1;
+  while (!fits(*first, fewer)) --fewer;
+  throw InputError(
+      place,
+      fmt::format("{} does not split {} heads, {} of keys and values, over {} devices; {} do",
+                  framework, first->of_queries, first->of_keys, devices, fewer));
 }
 
 // The tokens of a sequence go evenly into so many parts.
