@@ -26,13 +26,14 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 import transformers
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
-WHOLE_NUMBERS = ("labels", "timestep")
+WHOLE_NUMBERS = ("labels", "timestep", "input_ids")
+NUMBER = [1]
 MASKS = [True]  # whether what is said not to be seen counts; a case's "masks"
 HIDDEN_KEYS = ("_use_default_values", "_class_name", "_diffusers_version", "_name_or_path")
 
@@ -70,6 +71,16 @@ class Finite:
         return True
 
 
+READ_LIST = torch.Tensor.tolist
+
+
+def numbers_of(tensor):
+    """A case's "number" for each element of a tensor that is never made."""
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor):
+        return [NUMBER[0]] * tensor.numel()
+    return READ_LIST(tensor)
+
+
 def switch_off_what_reads_data():
     torch.nn.functional.scaled_dot_product_attention = attention
     linspace = torch.linspace
@@ -78,6 +89,8 @@ def switch_off_what_reads_data():
         how.get("device"), torch.device) else Numbers(
             Number(first + (last - first) * i / max(n - 1, 1)) for i in range(n))
     torch.isfinite = lambda _: Finite()
+    for kind in (torch.Tensor, FakeTensor):
+        kind.tolist = numbers_of
     for name in ("init_weights", "initialize_weights"):
         setattr(transformers.PreTrainedModel, name, lambda self: None)
 
@@ -301,7 +314,7 @@ def main():
         if "needs" in case and importlib.util.find_spec(case["needs"]) is None:
             print(f"{case['name']}: left out, {case['needs']} is not installed")
             continue
-        MASKS[0] = case.get("masks", True)
+        MASKS[0], NUMBER[0] = case.get("masks", True), case.get("number", 1)
         record = record_of(case)
         messages = differences(record, ask(arguments.shardsim, record))
         failed += bool(messages)

@@ -230,6 +230,8 @@ WorkloadOptions options_of(const models::ModelSpec& spec, const Json& point) {
   for (const auto& [name, shape] : inputs.items()) {
     if (spec.network && shape.size() == 4) options.side = shape[2];
   }
+  // Of videos and of rows that come packed.
+  if (spec.network && point.contains("image")) options.side = point["image"];
   if (spec.network && models::reads_samples(*spec.network)) {
     options.sequence = inputs["input_values"][1];
   }

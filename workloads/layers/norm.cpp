@@ -47,7 +47,12 @@ Value layer(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   if (norm.kind == NormKind::layer_fixed) return fused(e, x, 2, /*learns=*/false);
   const Value weight = e.parameter("weight", shape);
   if (norm.kind == NormKind::layer_offset) e.save(e.scaled(weight));
-  if (norm.bias) e.parameter("bias", shape);
+  // The kernel keeps its parameters, too, which are copies where they are cast to x's type.
+  if (x.dtype != weight.dtype) e.save(e.cast(weight, x.dtype));
+  if (norm.bias) {
+    const Value bias = e.parameter("bias", shape);
+    if (x.dtype != bias.dtype) e.save(e.cast(bias, x.dtype));
+  }
   return fused(e, x, 2, /*learns=*/true);
 }
 

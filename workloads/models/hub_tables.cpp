@@ -103,6 +103,7 @@ HubTable texts() {
                          {".self_attn.o_proj.", ".attn.out_proj."},
                          {".self_attn.", ".attn."}},
            .fusions = {{qkv(), ".Wqkv."}}},
+          {.families = {"altclip"}, .renamings = {{".encoder.layers.", ".encoder.layer."}}},
           {.families = {"jina_embeddings_v3"},
            .renamings = {{"^roberta.layers.", "roberta.encoder.layers."},
                          {"^layers.", "encoder.layers."},

@@ -115,6 +115,7 @@ struct Stack {
   std::string project{};       // then to the embedding's width; full name
   std::int64_t project_width = 0;
   bool project_bias = false;
+  bool projects_rows = false;           // all of them, before one is picked
   double dropout = 0;                   // of the norm's result
   bool norm_first_only = false;         // the norm reads the first row alone
   bool picks_row = false;               // then one row of each example, by index

@@ -167,6 +167,10 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   if (stack.altup) x = gather(e, *stack.altup, x);
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
   x = e.dropout(run(e, stack.norm, x), stack.dropout);
+  const auto projected = [&] {
+    return run_linear(e, stack.project, x, stack.project_width, stack.project_bias);
+  };
+  if (stack.projects_rows) x = projected();
   if (stack.picks_row) {
     const Shape one{x.shape[0], x.last()};
     e.save(e.constant(DType::i64, {x.shape[0]}));
@@ -174,8 +178,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   }
   if (stack.picks_last) x = Eager::view(x, {x.shape[0], x.last()});
   if (stack.pool) x = run(e, *stack.pool, x);
-  if (stack.project.empty()) return x;
-  return run_linear(e, stack.project, x, stack.project_width, stack.project_bias);
+  return stack.project.empty() || stack.projects_rows ? x : projected();
 }
 
 std::int64_t active_of(const Parameter& parameter, std::int64_t elements) {

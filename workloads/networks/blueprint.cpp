@@ -97,6 +97,10 @@ Ref Draft::drop_path(double rate, Ref x) {
   return rate > 0 ? add(Dropped{rate, /*by_example=*/true}, {x}) : x;
 }
 
+Ref Draft::drop_channels(double rate, Ref x) {
+  return rate > 0 ? add(Dropped{.rate = rate, .by_channel = true}, {x}) : x;
+}
+
 Ref Draft::linear(LinearStep linear, Ref x) {
   linear.name = within(linear.name);
   return add(std::move(linear), {x});
@@ -151,7 +155,7 @@ Plane zeros_around(const Convolve& convolution, const Plane& sides) {
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t rest = sides[i] % convolution.stride[i];
     zeros[i] = std::max<std::int64_t>(
-        convolution.kernel[i] - (rest == 0 ? convolution.stride[i] : rest), 0);
+        convolution.reach(i) - (rest == 0 ? convolution.stride[i] : rest), 0);
   }
   return zeros;
 }

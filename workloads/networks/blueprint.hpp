@@ -89,6 +89,7 @@ class Draft {
   Ref drop(double rate, Ref x) { return rate > 0 ? add(Dropped{rate}, {x}) : x; }
   Ref drop_in_place(double rate, Ref x);
   Ref drop_path(double rate, Ref x);
+  Ref drop_channels(double rate, Ref x);
   Ref scaled(Ref x) { return add(Scaled{}, {x}); }
   Ref rows(Ref x) { return add(AsRows{}, {x}); }
   Ref copied_rows(Ref x) { return add(AsRows{.copied = true}, {x}); }

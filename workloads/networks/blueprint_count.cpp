@@ -101,6 +101,10 @@ Counted BlueprintCount::count(const Learned& l) {
 Counted BlueprintCount::count(const Dropped& d) {
   const Value& x = read(0).value;
   if (d.in_place) return alike(e_.multiply(x, e_.constant(x.dtype, x.shape)), read(0).turned);
+  if (d.by_channel) {
+    const Value left = e_.constant(x.dtype, {x.shape[0], x.shape[1], 1, 1});
+    return alike(e_.multiply(x, left), read(0).turned);
+  }
   if (!d.by_example) return alike(e_.dropout(x, d.rate), read(0).turned);
   Shape shape(x.shape.size(), 1);
   shape[0] = step_.batch;

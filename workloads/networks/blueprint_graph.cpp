@@ -173,10 +173,13 @@ void BlueprintGraph::add_step(const Combined& f) {
 }
 
 void BlueprintGraph::add_step(const Dropped& d) {
-  if (!d.by_example) return alike(c_.dropped(own("dropout"), read(0).id, d.rate));
+  if (!d.by_example && !d.by_channel) {
+    return alike(c_.dropped(own("dropout"), read(0).id, d.rate));
+  }
   if (!c_.options.drops) return alike(read(0).id);
-  const std::string name = own("drop_path");
-  const TensorId left = c_.g.input(name, c_.g.compute_dtype(), {{c_.batch}});
+  const std::string name = own(d.by_channel ? "drop_channels" : "drop_path");
+  const TensorId left = c_.g.input(name, c_.g.compute_dtype(),
+                                   d.by_channel ? Dims{{c_.batch}, dims(0)[1]} : Dims{{c_.batch}});
   alike(c_.g.elementwise(Function::multiply, name + ".left", {read(0).id, left}));
 }
 

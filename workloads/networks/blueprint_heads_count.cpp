@@ -89,10 +89,11 @@ Counted BlueprintCount::count(const Turned& t) {
   const std::int64_t dim = x.value.last() / x.heads;
   Value& table = shared_[t.table];
   if (!table.exists()) {
-    const Shape shape = t.whole ? x.value.shape : Shape{x.value.shape[1], dim};
-    const auto made = [&] {
-      return t.given ? e_.input(DType::f32, shape) : e_.constant(DType::f32, shape);
-    };
+    const std::int64_t rows = t.of > 0 ? t.of : x.value.shape[1];
+    Shape shape = t.whole ? x.value.shape : Shape{rows, dim};
+    if (t.each) shape.insert(shape.begin(), x.value.shape[0]);
+    const DType dtype = t.fp64 ? DType::f64 : DType::f32;
+    const auto made = [&] { return t.given ? e_.input(dtype, shape) : e_.constant(dtype, shape); };
     table = made();  // complex numbers of half as many dimensions are as large
     if (!t.complex) shared_[t.table + ".sin"] = made();
   }
@@ -111,8 +112,14 @@ Counted BlueprintCount::count(const AttendHeads& a) {
     return Eager::view(x.value, {shape[0], x.heads, shape[1], x.value.last() / x.heads});
   };
   const ScoreRules rules{.dropout = a.dropout, .by_heads = a.by_heads};
-  const Value out =
-      run_attention_kernel(e_, by_heads(read(0)), by_heads(read(1)), by_heads(read(2)), rules);
+  Value k = by_heads(read(1));
+  Value v = by_heads(read(2));
+  if (a.repeats && read(1).heads != read(0).heads) {
+    for (Value* x : {&k, &v}) {
+      *x = e_.copy(*x, {x->shape[0], read(0).heads, x->shape[2], x->last()});
+    }
+  }
+  const Value out = run_attention_kernel(e_, by_heads(read(0)), k, v, rules);
   return {out};
 }
 

@@ -206,6 +206,7 @@ void BlueprintGraph::add_step(const AttendHeads& a) {
   const LabelId rows = dims(1)[1].front();
   GraphBuilder::AttentionParts parts;
   parts.drops = c_.drops(a.dropout);
+  if (a.repeats) c_.note("keys and values that heads share are not copied for each");
   alike(c_.g.attention(own("attention"), read(0).id, read(1).id, read(2).id, dim,
                        {{rows, keys(c_.g.label_size(rows))}}, parts));
 }

@@ -53,7 +53,7 @@ Counted BlueprintCount::count(const Convolve& c) {
   Plane places{};
   for (std::size_t i = 0; i < 2; ++i) {
     places[i] = c.transposed ? (sides[i] - 1) * c.stride[i] - 2 * c.padding[i] + c.kernel[i]
-                             : (sides[i] + 2 * c.padding[i] - c.kernel[i]) / c.stride[i] + 1;
+                             : (sides[i] + 2 * c.padding[i] - c.reach(i)) / c.stride[i] + 1;
   }
   if (places[0] < 1 || places[1] < 1) {
     throw InputError(e_.options().place,

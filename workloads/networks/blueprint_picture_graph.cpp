@@ -25,7 +25,7 @@ void BlueprintGraph::add_step(const Convolve& k) {
   const Plane zeros = zeros_around(k, {c_.g.label_size(x.rows), c_.g.label_size(x.columns)});
   const auto side = [&](LabelId label, std::size_t i) {
     const std::int64_t all = c_.g.label_size(label) / (i == 0 ? frames : 1);
-    return (all + zeros[i] + 2 * k.padding[i] - k.kernel[i]) / k.stride[i] + 1;
+    return (all + zeros[i] + 2 * k.padding[i] - k.reach(i)) / k.stride[i] + 1;
   };
   const bool alone = k.each && k.out == in;
   const LabelId one = c_.label("one", 1);

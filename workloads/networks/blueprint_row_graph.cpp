@@ -160,8 +160,12 @@ Dims BlueprintGraph::out_dims(const LinearStep& l) {
   const std::int64_t each = l.out / l.parts;
   if (l.parts > 1) out.push_back({c_.label("parts", l.parts)});
   if (l.heads > 0) {
-    out.push_back({c_.label("heads", l.heads, LabelRole::heads)});
+    const std::int64_t kv_heads = l.kv_heads > 0 ? l.kv_heads : l.heads;
+    out.push_back({c_.label("heads", kv_heads, LabelRole::heads)});
     heads_.insert(out.back().front());
+    if (kv_heads != l.heads) {
+      out.push_back({c_.label("head_group", l.heads / kv_heads, LabelRole::head_group)});
+    }
     out.push_back({c_.label("head_dim", each / l.heads)});
   } else if (l.inner) {
     out.push_back({c_.label("ffn", each, LabelRole::width)});

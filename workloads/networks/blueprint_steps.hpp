@@ -48,6 +48,7 @@ struct Convolve {
   Plane kernel{1, 1};
   Plane stride{1, 1};
   Plane padding{0, 0};
+  std::int64_t dilation = 1;  // places that the kernel reads are so far apart
   std::int64_t groups = 1;
   bool each = false;  // each channel alone: as many groups as channels
   bool bias = true;
@@ -61,6 +62,10 @@ struct Convolve {
   // nn.Conv3d over frames, which are rows of the picture one after another: so many are one place.
   std::int64_t tubelet = 0;
   bool frozen = false;  // does not learn
+  // Places from the first to the last that the kernel reads.
+  [[nodiscard]] std::int64_t reach(std::size_t side) const {
+    return dilation * (kernel[side] - 1) + 1;
+  }
   bool operator==(const Convolve&) const = default;
 };
 struct BatchNormed {
@@ -110,6 +115,7 @@ struct Learned {
 struct Dropped {
   double rate = 0;
   bool by_example = false;  // stochastic depth: a number for each example
+  bool by_channel = false;  // or for each channel of each: nn.Dropout2d
   bool in_place = false;    // which keeps its factors in x's type, not a byte each
   bool operator==(const Dropped&) const = default;
 };
@@ -178,6 +184,7 @@ struct LinearStep {
   bool bias = true;
   bool inner = false;
   std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  // that the heads are of, as many to each; 0: of its own
   std::int64_t parts = 1;
   bool operator==(const LinearStep&) const = default;
 };
@@ -230,12 +237,16 @@ struct Turned {
   bool complex = false;  // one table of complex numbers
   bool given = false;    // enters with the batch
   bool whole = false;    // tables are of all heads of each example, [batch, rows, width]
+  bool each = false;     // of each example, [batch, rows, head_dim]
+  bool fp64 = false;
+  std::int64_t of = 0;  // a table is a view of one of so many rows
   bool operator==(const Turned&) const = default;
 };
 // softmax(q k^T) v of heads.
 struct AttendHeads {
   double dropout = 0;
   bool by_heads = false;  // q lies head after head, and so does what the kernel makes: it is copied
+  bool repeats = false;   // keys and values are copied for each head that shares them
   bool operator==(const AttendHeads&) const = default;
 };
 

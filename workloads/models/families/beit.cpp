@@ -153,6 +153,17 @@ ModelSpec beit_classifier(const Config& c, const BeitNames& names) {
   return beit_spec(c, d);
 }
 
+// The visual token of each patch; that of the masked ones is the training's own loss.
+ModelSpec beit_masked(const Config& c) {
+  Draft d;
+  const BeitRows rows = beit_rows(c, d, beit_names("beit."));
+  Ref x = rows.all;
+  if (!c.flag("use_mean_pooling", true)) x = d.norm(row_norm("beit.layernorm"), x);
+  x = d.part({.first = 1}, d.norm(row_norm("layernorm"), x));
+  d.sum_loss(d.linear({.name = "lm_head", .out = c.size("vocab_size", 8192)}, x));
+  return beit_spec(c, d);
+}
+
 // What a decoder of BEiT's segmentation is made of: a convolution, a batch norm, ReLU.
 Ref beit_convolution(Draft& d, const std::string& name, std::int64_t out, std::int64_t kernel,
                      Ref x) {
@@ -251,6 +262,7 @@ std::vector<Family> beit_families() {
   return {{"BeitModel", "beit", of(beit_model, beit_names(""))},
           {"BeitForImageClassification", "beit", of(beit_classifier, beit_names("beit."))},
           {"BeitForSemanticSegmentation", "beit", beit_segmentation},
+          {"BeitForMaskedImageModeling", "beit", beit_masked},
           {"Data2VecVisionModel", "data2vec-vision", of(beit_model, data2vec_names(""))},
           {"Data2VecVisionForImageClassification", "data2vec-vision",
            of(beit_classifier, data2vec_names("data2vec_vision."))}};

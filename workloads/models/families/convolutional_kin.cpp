@@ -226,10 +226,13 @@ struct MobileConvolution {
   std::string activation;
 
   [[nodiscard]] Ref add(Draft& d, const std::string& name, std::int64_t out, std::int64_t kernel,
-                        std::int64_t stride, bool each, bool active, Ref x) const {
+                        std::int64_t stride, bool each, bool active, Ref x,
+                        std::int64_t dilation = 1) const {
     const std::string at = name.empty() ? name : name + ".";
     Convolve convolution = square(at + "convolution", out, kernel, stride, /*bias=*/false);
     convolution.each = each;
+    convolution.dilation = dilation;
+    convolution.padding = {dilation * (kernel / 2), dilation * (kernel / 2)};
     convolution.same = as_tensorflow;
     if (as_tensorflow) convolution.padding = {0, 0};
     x = d.batch_norm(at + "normalization", d.convolve(convolution, x));
@@ -280,7 +283,12 @@ ModelSpec mobilenet_classifier(const Config& c) {
   return mobilenet_spec(c, d);
 }
 
-Ref mobilenet2_picture(const Config& c, Draft& d, const std::string& prefix) {
+// What the last block leaves, and the convolution behind it.
+struct MobileNet2 {
+  Ref features = 0, top = 0;
+};
+
+MobileNet2 mobilenet2_picture(const Config& c, Draft& d, const std::string& prefix) {
   const MobileConvolution layer{c.flag("tf_padding", true), c.activation("hidden_act", "relu6")};
   const double multiplier = c.number("depth_multiplier", 1);
   const std::int64_t divisor = c.size("depth_divisible_by", 8);
@@ -292,10 +300,7 @@ Ref mobilenet2_picture(const Config& c, Draft& d, const std::string& prefix) {
   const auto width = [&](std::int64_t depth) {
     return of_depth(static_cast<double>(depth) * multiplier);
   };
-  constexpr std::int64_t usual_stride = 32;
-  if (c.size("output_stride", usual_stride) != usual_stride) {
-    c.fail("output_stride", "only 32 is supported: others are made by dilation");
-  }
+  const std::int64_t coarsest = c.size("output_stride", 32);
   constexpr std::array<std::int64_t, 17> depths{16, 24, 24, 32, 32,  32,  64,  64, 64,
                                                 64, 96, 96, 96, 160, 160, 160, 320};
   constexpr std::array<std::int64_t, 16> strides{2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1};
@@ -310,30 +315,56 @@ Ref mobilenet2_picture(const Config& c, Draft& d, const std::string& prefix) {
   x = layer.add(d, at + "conv_3x3", width(stem), 3, 1, true, true, x);
   std::int64_t channels = width(depths[0]);
   x = layer.add(d, at + "reduce_1x1", channels, 1, 1, false, false, x);
+  std::int64_t apart = 2;  // places of the picture at hand
+  std::int64_t dilation = 1;
   for (std::size_t i = 0; i < strides.size(); ++i) {
+    // Behind the coarsest picture the kernel's places go apart instead.
+    const bool dilates = apart == coarsest;
+    const std::int64_t stride = dilates ? 1 : strides[i];
+    const std::int64_t by = dilates ? dilation : 1;
+    if (dilates) dilation *= strides[i];
+    apart *= stride;
     d.layer(prefix + "layer", static_cast<std::int64_t>(i), "block");
     const std::int64_t wide = of_depth(static_cast<double>(channels) * expansion);
     const std::int64_t out = width(depths[i + 1]);
     Ref y = layer.add(d, "expand_1x1", wide, 1, 1, false, true, x);
-    y = layer.add(d, "conv_3x3", wide, 3, strides[i], true, true, y);
+    y = layer.add(d, "conv_3x3", wide, 3, stride, true, true, y, by);
     y = layer.add(d, "reduce_1x1", out, 1, 1, false, false, y);
-    x = strides[i] == 1 && channels == out ? d.sum(x, y) : y;
+    x = stride == 1 && channels == out ? d.sum(x, y) : y;
     channels = out;
   }
   d.outside("head");
   const bool fine = c.flag("finegrained_output", true) && multiplier < 1;
-  return layer.add(d, prefix + "conv_1x1", fine ? top : width(top), 1, 1, false, true, x);
+  return {x, layer.add(d, prefix + "conv_1x1", fine ? top : width(top), 1, 1, false, true, x)};
 }
 
 ModelSpec mobilenet2_model(const Config& c) {
   Draft d;
-  d.sum_loss(mobilenet2_picture(c, d, ""));
+  d.sum_loss(mobilenet2_picture(c, d, "").top);
   return mobilenet_spec(c, d);
 }
 
 ModelSpec mobilenet2_classifier(const Config& c) {
   Draft d;
-  classify(c, d, 0.8, d.mean(mobilenet2_picture(c, d, "mobilenet_v2.")));
+  classify(c, d, 0.8, d.mean(mobilenet2_picture(c, d, "mobilenet_v2.").top));
+  return mobilenet_spec(c, d);
+}
+
+// DeepLab's head (arXiv:1802.02611): the whole picture's mean beside each place.
+ModelSpec mobilenet2_segmentation(const Config& c) {
+  Draft d;
+  const Ref features = mobilenet2_picture(c, d, "mobilenet_v2.").features;
+  const MobileConvolution layer{c.flag("tf_padding", true), "relu"};
+  constexpr std::int64_t width = 256;
+  const std::string at = "segmentation_head.";
+  const Ref whole = layer.add(d, at + "conv_pool", width, 1, 1, false, true,
+                              d.pool({.largest = false, .to = 1}, features));
+  const Ref mean = d.resize_as(whole, features);
+  const Ref each = layer.add(d, at + "conv_aspp", width, 1, 1, false, true, features);
+  Ref x = layer.add(d, at + "conv_projection", width, 1, 1, false, true, d.beside({mean, each}));
+  x = d.drop_channels(c.rate("classifier_dropout_prob", 0.8), x);
+  x = d.convolve(patches(at + "classifier.convolution", labels_of(c), 1), x);
+  d.classes(d.resize({.to_image = true}, x));
   return mobilenet_spec(c, d);
 }
 
@@ -347,6 +378,7 @@ std::vector<Family> convolutional_kin_families() {
           {"MobileNetV1Model", "mobilenet_v1", mobilenet_model},
           {"MobileNetV1ForImageClassification", "mobilenet_v1", mobilenet_classifier},
           {"MobileNetV2Model", "mobilenet_v2", mobilenet2_model},
+          {"MobileNetV2ForSemanticSegmentation", "mobilenet_v2", mobilenet2_segmentation},
           {"MobileNetV2ForImageClassification", "mobilenet_v2", mobilenet2_classifier}};
 }
 

@@ -76,7 +76,14 @@ Ref modulated_end(Draft& d, const std::string& name, const Norm& norm, Ref x, Re
 Ref heads_of(Draft& d, const RowAttention& a, const std::string& module, const std::string& norm,
              Ref x) {
   const Draft::In in(d, a.name);
-  x = d.linear({.name = module, .out = a.width(), .bias = a.bias, .heads = a.heads}, x);
+  const std::int64_t kv_heads = a.kv_heads > 0 ? a.kv_heads : a.heads;
+  const std::int64_t heads = module == a.q ? a.heads : kv_heads;
+  x = d.linear({.name = module,
+                .out = heads * a.head_dim,
+                .bias = a.bias,
+                .heads = heads,
+                .kv_heads = kv_heads},
+               x);
   if (a.norm == NormKind::none || norm.empty()) return x;
   return d.norm({a.norm, norm, a.norm_bias}, x, a.norm_whole);
 }
@@ -87,6 +94,7 @@ Ref turned_if(Draft& d, bool turns, const RowAttention& a, const std::string& ta
   if (!turns || !a.turned) return x;
   Turned how = *a.turned;
   how.table += table;
+  if (table != ".text") how.of = 0;
   return d.turn(how, x);
 }
 
@@ -104,7 +112,8 @@ Ref attend_rows(Draft& d, const RowAttention& a, Ref x, Ref states) {
   const Ref v = heads_of(d, a, a.v, "", states);
   q = turned_if(d, true, a, "", q);
   k = turned_if(d, true, a, "", k);
-  return projected(d, a, a.o, d.attend_heads({.by_heads = a.by_heads}, q, k, v));
+  const AttendHeads how{.by_heads = a.by_heads, .repeats = a.kv_heads > 0};
+  return projected(d, a, a.o, d.attend_heads(how, q, k, v));
 }
 
 Ref attend_linearly(Draft& d, const RowAttention& a, Ref x) {

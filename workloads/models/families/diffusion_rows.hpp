@@ -54,12 +54,13 @@ struct RowAttention {
   std::string name;
   std::int64_t heads = 1;
   std::int64_t head_dim = 1;
+  std::int64_t kv_heads = 0;  // where heads share keys; 0: as many
   bool bias = true, o_bias = true;
   NormKind norm = NormKind::none;  // of queries and keys: "norm_q", "norm_k"
   bool norm_whole = false;         // over all heads together
   bool norm_bias = false;
-  std::optional<Turned> turned{};
-  bool by_heads = false;  // AttendHeads
+  std::optional<Turned> turned{};  // `of` is of a text's table alone
+  bool by_heads = false;           // AttendHeads
   double dropout = 0;
   std::int64_t out = 0;  // 0: all heads' size
   std::string o = "to_out.0";

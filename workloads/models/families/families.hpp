@@ -82,9 +82,11 @@ struct Family {
 [[nodiscard]] std::vector<Family> permuted_encoder_families();
 [[nodiscard]] std::vector<Family> block_attention_families();
 [[nodiscard]] std::vector<Family> long_t5_families();
+[[nodiscard]] std::vector<Family> q_former_families();
 [[nodiscard]] std::vector<Family> image_diffusion_families();
 [[nodiscard]] std::vector<Family> joint_image_diffusion_families();
 [[nodiscard]] std::vector<Family> latent_diffusion_families();
+[[nodiscard]] std::vector<Family> lumina2_families();
 [[nodiscard]] std::vector<Family> video_diffusion_families();
 [[nodiscard]] std::vector<Family> joint_video_diffusion_families();
 // Of the known ones' layers.

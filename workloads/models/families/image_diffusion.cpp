@@ -184,13 +184,14 @@ ModelSpec qwen_image(const Config& c) {
     if (c.flag(key, false)) c.fail(key, "true is not supported: it reads several images");
   }
   c.pass_over({"guidance_embeds"});  // the class does not look at it
-  const QwenImage net{.d = d,
-                      .hidden = hidden,
-                      .attention = {.name = "attn",
-                                    .heads = heads,
-                                    .head_dim = head_dim,
-                                    .norm = NormKind::rms_t5,
-                                    .turned = Turned{.table = "rope", .complex = true}}};
+  const QwenImage net{
+      .d = d,
+      .hidden = hidden,
+      .attention = {.name = "attn",
+                    .heads = heads,
+                    .head_dim = head_dim,
+                    .norm = NormKind::rms_t5,
+                    .turned = Turned{.table = "rope", .complex = true, .of = 4096}}};
   JointRows x;
   x.image = d.stream(d.linear({.name = "img_in", .out = hidden}, packed_rows(d, in)));
   const std::int64_t text = c.size("joint_attention_dim", 3584);

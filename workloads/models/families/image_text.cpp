@@ -40,7 +40,9 @@ ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
   auto& embedding = std::get<TokenEmbedding>(stack.input);
   rename(stack.prefix, "model.", to);
   rename(stack.norm.name, "model.", to);
-  rename(embedding.name, "model.", to);
+  for (std::string* name : {&embedding.name, &embedding.positions, &embedding.project}) {
+    rename(*name, "model.", to);
+  }
   if (stack.per_layer) {
     for (std::string* name :
          {&stack.per_layer->table, &stack.per_layer->project, &stack.per_layer->norm.name}) {
@@ -93,7 +95,6 @@ ModelSpec read_as(const Config& text, std::string_view architecture) {
   text.fail("model_type", fmt::format("no text model {}", architecture));
 }
 
-// Whose text model it is: by text_config's model_type.
 ModelSpec read_text(const Config& text, std::string_view otherwise) {
   const std::string type = text.text("model_type", otherwise);
   for (const Family& family : families()) {

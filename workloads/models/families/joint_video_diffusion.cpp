@@ -65,8 +65,8 @@ struct HunyuanVideo {
     const Ref rows = d.behind({d.part_like(x.image, {}, normed), d.part_like(x.text, {}, normed)});
     const auto turned = [&](const char* module, const char* norm) {
       const Ref all = heads_of(d, attention, module, norm, rows);
-      return d.behind(
-          {d.turn(*attention.turned, d.part_like(x.image, {}, all)), d.part_like(x.text, {}, all)});
+      return d.behind({d.turn({.table = "rope.image"}, d.part_like(x.image, {}, all)),
+                       d.part_like(x.text, {}, all)});
     };
     const Ref q = turned("to_q", "norm_q");
     const Ref k = turned("to_k", "norm_k");
@@ -102,7 +102,7 @@ ModelSpec hunyuan_video(const Config& c) {
                                        .heads = heads,
                                        .head_dim = head_dim,
                                        .norm = NormKind::rms_t5,
-                                       .turned = Turned{.table = "rope.image"}}};
+                                       .turned = Turned{.table = "rope"}}};
   if (static_cast<double>(net.ratio) != ratio)
     c.fail("mlp_ratio", "only whole numbers are supported");
   const std::int64_t pooled = c.size("pooled_projection_dim", 768);

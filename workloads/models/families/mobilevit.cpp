@@ -25,13 +25,15 @@ Ref normed_convolution(Draft& d, const MobileVit& n, const Convolve& convolution
 }
 
 Ref inverted_residual(Draft& d, const MobileVit& n, std::int64_t in, std::int64_t out,
-                      std::int64_t stride, Ref x) {
+                      std::int64_t stride, Ref x, std::int64_t dilation = 1) {
   constexpr std::int64_t multiple = 8;
   const auto wide = rounded_width(
       static_cast<double>(static_cast<std::int64_t>(static_cast<double>(in) * n.expansion)),
       multiple, multiple);
   Convolve each = square("conv_3x3", wide, 3, stride);
   each.each = true;
+  each.dilation = dilation;
+  each.padding = {dilation, dilation};
   Ref y = normed_convolution(d, n, square("expand_1x1", wide, 1), true, x);
   y = normed_convolution(d, n, each, true, y);
   y = normed_convolution(d, n, square("reduce_1x1", out, 1), false, y);
@@ -73,7 +75,16 @@ Ref transformed(Draft& d, const MobileVit& n, std::int64_t width, std::int64_t h
   return normed_convolution(d, n, square("fusion", width, n.kernel), true, d.beside({before, x}));
 }
 
-Ref mobilevit_picture(const Config& c, Draft& d, const std::string& prefix) {
+// Places of the image that one of the last picture stands for; 32 unless stages dilate.
+std::int64_t output_stride(const Config& c) {
+  const std::int64_t stride = c.size("output_stride", 32);
+  if (stride != 8 && stride != 16 && stride != 32) {
+    c.fail("output_stride", "only 8, 16 and 32 are supported");
+  }
+  return stride;
+}
+
+Ref mobilevit_picture(const Config& c, Draft& d, const std::string& prefix, bool expands = true) {
   const MobileVit n{.activation = c.activation("hidden_act", "silu"),
                     .expansion = c.number("expand_ratio", 4),
                     .ratio = c.number("mlp_ratio", 2),
@@ -89,10 +100,8 @@ Ref mobilevit_picture(const Config& c, Draft& d, const std::string& prefix) {
   constexpr std::size_t transformers = 3;
   if (widths.size() != necks) c.fail("neck_hidden_sizes", "has not seven entries");
   if (hidden.size() != transformers) c.fail("hidden_sizes", "has not three entries");
-  constexpr std::int64_t usual_stride = 32;
-  if (c.size("output_stride", usual_stride) != usual_stride) {
-    c.fail("output_stride", "only 32 is supported: others are made by dilation");
-  }
+  const std::int64_t coarsest = output_stride(c);
+
   Ref x = normed_convolution(d, n, square(prefix + "conv_stem", widths[0], 3, 2), true,
                              d.image(c.size("num_channels", 3)));
   const auto residuals = [&](std::int64_t number, std::int64_t stride, std::int64_t layers) {
@@ -107,16 +116,21 @@ Ref mobilevit_picture(const Config& c, Draft& d, const std::string& prefix) {
   residuals(0, 1, 1);
   residuals(1, 2, 3);
   constexpr std::array<std::int64_t, transformers> layers{2, 4, 3};
+  std::int64_t dilation = 1;
   for (std::size_t s = 0; s < transformers; ++s) {
     d.layer(prefix + "encoder.layer", static_cast<std::int64_t>(s + 2), "stage");
     static_cast<void>(c.divided("hidden_sizes", hidden[s], "num_attention_heads", n.heads));
     {
       const Draft::In of(d, "downsampling_layer");
-      x = inverted_residual(d, n, widths[s + 2], widths[s + 3], 2, x);
+      const bool dilates = coarsest < std::int64_t{8} << s;  // places that it would leave
+      if (dilates) dilation *= 2;
+      x = inverted_residual(d, n, widths[s + 2], widths[s + 3], dilates ? 1 : 2, x,
+                            dilates ? dilation / 2 : 1);
     }
     x = transformed(d, n, widths[s + 3], hidden[s], layers[s], x);
   }
   d.outside("head");
+  if (!expands) return x;
   return normed_convolution(d, n, square(prefix + "conv_1x1_exp", widths.back(), 1), true, x);
 }
 
@@ -124,7 +138,7 @@ ModelSpec mobilevit_spec(const Config& c, Draft& d) {
   c.pass_over({"classifier_dropout_prob", "aspp_out_channels", "atrous_rates", "aspp_dropout_prob",
                "semantic_loss_ignore_index"});
   ModelSpec spec;
-  constexpr std::int64_t smaller = 32;  // the last places are so far apart
+  const std::int64_t smaller = output_stride(c);
   spec.network =
       d.finish({.side = c.size("image_size", 256), .coarsest = smaller * c.size("patch_size", 2)});
   spec.head.kind = HeadKind::none;
@@ -143,10 +157,39 @@ ModelSpec mobilevit_classifier(const Config& c) {
   return mobilevit_spec(c, d);
 }
 
+// DeepLab's head (arXiv:1706.05587): places near and far, and the whole picture's mean.
+ModelSpec mobilevit_segmentation(const Config& c) {
+  Draft d;
+  const MobileVit n{.activation = "relu"};
+  const Ref features = mobilevit_picture(c, d, "mobilevit.", /*expands=*/false);
+  const std::int64_t width = c.size("aspp_out_channels", 256);
+  const auto rates = c.sizes("atrous_rates", {6, 12, 18});
+  constexpr std::size_t known = 3;
+  if (rates.size() != known) c.fail("atrous_rates", "has not three entries");
+  const std::string at = "segmentation_head.aspp.";
+  std::vector<Ref> seen{normed_convolution(d, n, square(at + "convs.0", width, 1), true, features)};
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    Convolve far = square(at + "convs." + std::to_string(i + 1), width, 3);
+    far.dilation = rates[i];
+    far.padding = {rates[i], rates[i]};
+    seen.push_back(normed_convolution(d, n, far, true, features));
+  }
+  const Ref mean = normed_convolution(d, n, square(at + "convs.4.conv_1x1", width, 1), true,
+                                      d.pool({.largest = false, .to = 1}, features));
+  seen.push_back(d.resize_as(mean, features));
+  Ref x = normed_convolution(d, n, square(at + "project", width, 1), true, d.beside(seen));
+  x = d.drop(c.rate("aspp_dropout_prob", 0.1), x);
+  x = d.drop_channels(c.rate("classifier_dropout_prob", 0.1), x);
+  x = d.convolve(patches("segmentation_head.classifier.convolution", labels_of(c), 1), x);
+  d.classes(d.resize({.to_image = true}, x));
+  return mobilevit_spec(c, d);
+}
+
 }  // namespace
 
 std::vector<Family> mobilevit_families() {
   return {{"MobileViTModel", "mobilevit", mobilevit_model},
+          {"MobileViTForSemanticSegmentation", "mobilevit", mobilevit_segmentation},
           {"MobileViTForImageClassification", "mobilevit", mobilevit_classifier}};
 }
 

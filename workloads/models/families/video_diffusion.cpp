@@ -23,7 +23,8 @@ struct WanBlock {
   std::int64_t hidden = 0, width = 0;
   RowAttention attention{};
   bool cross_norm = true;
-  bool reads_image = false;  // 512 rows of text behind those of an image
+  bool reads_image = false;
+  Ref both = 0;  // an image's rows and the text's behind them
 
   [[nodiscard]] Ref modulated_rows(const std::string& norm, Ref x, const Parts& by,
                                    std::int64_t shift, std::int64_t scale) const {
@@ -36,9 +37,8 @@ struct WanBlock {
     a.name = "attn2";
     a.turned.reset();
     if (!reads_image) return attend_rows(d, a, x, states.text);
-    const Ref all = d.behind({states.image, states.text});
-    const Ref image = d.part_like(states.image, {}, all);
-    const Ref text = d.part_like(states.text, {}, all);
+    const Ref image = d.part_like(states.image, {}, both);
+    const Ref text = d.part_like(states.text, {}, both);
     const Ref q = heads_of(d, a, a.q, "norm_q", x);
     const Ref k = heads_of(d, a, a.k, "norm_k", text);
     const Ref v = heads_of(d, a, a.v, "", text);
@@ -110,6 +110,7 @@ ModelSpec wan(const Config& c) {
       c.fail("added_kv_proj_dim", "is not num_attention_heads * attention_head_dim");
     }
   }
+  const Ref both = reads_image ? d.behind({states.image, states.text}) : 0;
   const WanBlock block{.d = d,
                        .hidden = hidden,
                        .width = c.size("ffn_dim", 13824),
@@ -120,7 +121,8 @@ ModelSpec wan(const Config& c) {
                                      .norm_whole = true,
                                      .turned = Turned{.table = "rope"}},
                        .cross_norm = c.flag("cross_attn_norm", true),
-                       .reads_image = reads_image};
+                       .reads_image = reads_image,
+                       .both = both};
   const std::int64_t layers = layers_of(c, "num_layers", 40);
   for (std::int64_t i = 0; i < layers; ++i) {
     d.layer("blocks", i, "block");

@@ -295,12 +295,12 @@ Stack clip_text(const Config& c, const std::string& prefix) {
   return stack;
 }
 
-ModelSpec clip_pair(const Config& c, Stack text) {
+ModelSpec clip_pair(const Config& c, Stack text, std::int64_t usual_width = 512) {
   ModelSpec spec;
   spec.stacks.push_back(clip_vision(part(c, "vision_config"), "vision_model."));
   spec.stacks.push_back(std::move(text));
   spec.head = {.kind = HeadKind::contrastive,
-               .vocab = c.size("projection_dim", 512),
+               .vocab = c.size("projection_dim", usual_width),
                .projections = {"visual_projection", "text_projection"}};
   return spec;
 }
@@ -314,6 +314,21 @@ ModelSpec chinese_clip(const Config& c) {
   ModelSpec bert = bert_like(part(c, "text_config"), "text_model.", /*roberta=*/false);
   bert.stacks[0].norm_first_only = true;
   return clip_pair(c, std::move(bert.stacks[0]));
+}
+
+// XLM-RoBERTa beside the images, all of whose rows are projected and the first one read.
+ModelSpec alt_clip(const Config& c) {
+  const Config text = part(c, "text_config");
+  text.pass_over({"pooler_fn"});
+  ModelSpec roberta = bert_like(text, "text_model.roberta.", /*roberta=*/true);
+  Stack& stack = roberta.stacks[0];
+  stack.prefix = "text_model.roberta.encoder.layers";
+  stack.norm = layer_norm("text_model.pre_LN");
+  stack.project = "text_model.transformation";
+  stack.project_width = text.size("project_dim", 768);
+  stack.project_bias = stack.projects_rows = true;
+  stack.picks_last = true;  // a view of one row
+  return clip_pair(c, std::move(stack), 768);
 }
 
 // One side of a pair, projected or not.
@@ -369,6 +384,7 @@ std::vector<Family> vision_families() {
           {"CLIPModel", "clip", clip},
           {"MetaClip2Model", "metaclip_2", clip},
           {"ChineseCLIPModel", "chinese_clip", chinese_clip},
+          {"AltCLIPModel", "altclip", alt_clip},
           {"CLIPTextModel", "clip_text_model", clip_text_alone},
           {"CLIPTextModelWithProjection", "clip_text_model", clip_text_projected},
           {"CLIPVisionModel", "clip_vision_model", clip_vision_alone},

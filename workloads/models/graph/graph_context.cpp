@@ -89,8 +89,8 @@ GraphBuilder::State GraphContext::state(const std::string& name, Dims dims) {
 }
 
 TensorId GraphContext::first_row(const std::string& name, TensorId x) {
-  return g.slices(name + ".first_row", x, {{name + ".first_row", {{batch}, {hidden}}}}, {sequence})
-      .front();
+  const Dims first{{batch}, g.dims_of(x).back()};
+  return g.slices(name + ".first_row", x, {{name + ".first_row", first}}, {sequence}).front();
 }
 
 TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, TensorId x) {
@@ -98,6 +98,11 @@ TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, 
   if (stack.norm_first_only) x = first_row(name, x);
   if (stack.norm.exists()) x = g.marked(norm(stack.norm, name, x, {hidden}), StreamMark::branch);
   if (stack.dropout > 0) x = dropped(name + ".dropout", x, stack.dropout);
+  if (stack.projects_rows) {
+    const LabelId out = label("projected_rows", stack.project_width);
+    x = linear({stack.project, {out}, {hidden}, stack.project_bias}, x,
+               {{batch}, {sequence}, {out}});
+  }
   if (stack.picks_row || stack.picks_last) x = first_row(name + ".picked", x);
   if (stack.pool) x = add_pool(*this, *stack.pool, x);
   return x;
