@@ -46,7 +46,8 @@ std::string step_text(const ModelReport& model) {
     return fmt::format("batch {}, sequence {}", model.point.batch, model.point.sequence);
   }
   const std::int64_t side = model.point.image.value_or(usual_side(*model.spec.network));
-  std::string text = fmt::format("batch {}, images of {} x {}", model.point.batch, side, side);
+  std::string text =
+      fmt::format("batch {}, {}", model.point.batch, pictures_text(*model.spec.network, side));
   if (model.point.sequence > 0) text += fmt::format(", {} tokens of text", model.point.sequence);
   return text;
 }

@@ -91,6 +91,36 @@ std::int64_t usual_text(const Network& network) {
   return 0;
 }
 
+namespace {
+
+// Of the first that enters.
+struct Entering {
+  std::int64_t frames = 1;
+  Plane aspect{1, 1};
+};
+
+Entering entering(const Network& network) {
+  const auto* blueprint = std::get_if<Blueprint>(&network);
+  if (blueprint == nullptr) return {};
+  for (const BlueprintStep& step : blueprint->steps) {
+    if (const auto* picture = std::get_if<PictureInput>(&step.what)) {
+      return {picture->frames, picture->aspect};
+    }
+    const auto* rows = std::get_if<RowsInput>(&step.what);
+    if (rows != nullptr && rows->patch > 0) return {rows->frames, rows->aspect};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string pictures_text(const Network& network, std::int64_t side) {
+  const auto [frames, aspect] = entering(network);
+  const std::int64_t columns = columns_of(side, aspect, coarsest(network));
+  if (frames == 1) return fmt::format("images of {} x {}", side, columns);
+  return fmt::format("{} frames of {} x {}", frames, side, columns);
+}
+
 bool reads_samples(const Network& network) {
   const auto* blueprint = std::get_if<Blueprint>(&network);
   if (blueprint == nullptr) return false;

@@ -26,6 +26,9 @@ using Network = std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Blueprin
 // Tokens of the text that pipelines of diffusers put beside an image; 0 where none is read.
 [[nodiscard]] std::int64_t usual_text(const Network& network);
 
+// "images of 64 x 64", "21 frames of 60 x 104" where its pictures are so high.
+[[nodiscard]] std::string pictures_text(const Network& network, std::int64_t side);
+
 // Whether it reads sounds, of as many samples as a sequence is long.
 [[nodiscard]] bool reads_samples(const Network& network);
 
