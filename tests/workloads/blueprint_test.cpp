@@ -93,6 +93,63 @@ TEST_CASE("What no loss reads runs forward alone") {
         2 * 3 * 16 * 8 * (3 * 16));  // the weight's
 }
 
+TEST_CASE("Heads attend, each of rows of parts") {
+  // 2 examples of 4 x 4 places, 16 rows of 8; q, k and v of 2 heads of 4 from one product.
+  Draft d;
+  const Ref rows = d.copied_rows(d.convolve(patches("cut", 8, 4), d.image(3)));
+  const Ref all = d.linear({.name = "qkv", .out = 24, .heads = 2, .parts = 3}, rows);
+  const Ref q = d.norm({NormKind::rms_fused, "norm_q"}, d.width_part(0, 3, all));
+  const Ref k = d.turn({.table = "rope"}, d.width_part(1, 3, all));
+  const Ref seen = d.attend_heads({}, q, k, d.width_part(2, 3, all));
+  d.sum_loss(d.linear({.name = "out", .out = 8}, seen));
+  const Blueprint net = d.finish({.side = 16});
+  Eager e({.place = {"config.json", ""}});
+  static_cast<void>(run(e, net, {.batch = 2, .side = 16}));
+  REQUIRE(e.named("norm_q.weight").shape == Shape{4});
+  // Attention: 2 products of 2 b h s s d = 2 * 2 * 2 * 16 * 16 * 4.
+  CHECK(e.forward_flops().at("_scaled_dot_product_flash_attention") == 2 * 8192);
+  // The rows [2, 16, 8], all three parts, q normed, 1 / rms of 2 * 16 * 2 heads, k turned, cos and
+  // sin of 16 x 4 in fp32, the result, logsumexp of 2 * 2 * 16 and 24 bytes of random state.
+  const std::int64_t width = 2 * 16 * 8 * 2;
+  CHECK(bytes_kept(e) == width + 3 * width + width + 2 * 16 * 2 * 4 + width + 2 * 16 * 4 * 4 +
+                             width + 2 * 2 * 16 * 4 + 24);
+}
+
+TEST_CASE("What a modulation adds to a table is seen as each of its parts") {
+  // A vector of 8 and a table [2, 8]: shift and scale of rows [1, 16, 8].
+  Draft d;
+  const Ref rows = d.copied_rows(d.convolve(patches("cut", 8, 4), d.image(3)));
+  const Ref time = d.enter(RowsInput{.name = "time", .width = 8});
+  const Ref by = d.table_of_parts("scale_shift_table", 2, time, /*no_batch=*/true);
+  const Ref scaled = d.product(rows, d.scaled(d.width_part(1, 2, by)));
+  d.sum_loss(d.sum(scaled, d.width_part(0, 2, by)));
+  Eager e({.place = {"config.json", ""}});
+  static_cast<void>(run(e, d.finish({.side = 16}), {.batch = 1, .side = 16}));
+  CHECK(e.named("scale_shift_table").shape == Shape{2, 8});
+  // 1 + scale and the rows; sums keep nothing, nor do numbers that enter.
+  CHECK(bytes_kept(e) == 8 * 2 + 16 * 8 * 2);
+}
+
+TEST_CASE("Rows that are counted by others' are not handed on for it") {
+  // The second layer says how many of its rows are the text's by the embedding's value, which
+  // nobody else reads: it is live in none of them, and they are one kind.
+  Draft d;
+  const Ref text = d.linear({.name = "text", .out = 8},
+                            d.enter(RowsInput{.name = "states", .rows = 5, .width = 4}));
+  const Ref image = d.rows(d.convolve(patches("cut", 8, 4), d.image(3)));
+  Ref x = d.behind({text, image});
+  for (std::int64_t i = 0; i < 3; ++i) {
+    d.layer("layers", i, "layer");
+    const Ref part = d.part_like(text, {}, x);
+    x = d.behind({part, d.part_like(image, {}, x)});
+  }
+  d.outside("head");
+  d.sum_loss(x);
+  const Blueprint net = d.finish({.side = 16});
+  CHECK(kinds_of(net) == std::vector<std::vector<std::int32_t>>{{0, 1, 2}});
+  for (const BlueprintBlock& block : blocks_of(net)) CHECK(block.live.size() <= 1);
+}
+
 TEST_CASE("Zeros around a picture follow TensorFlow's rule") {
   Convolve k = square("k", 4, 3, 2);
   CHECK(zeros_around(k, {16, 16}) == Plane{0, 0});
