@@ -199,7 +199,14 @@ ModelSpec autoencoder(const Config& c) {
 }  // namespace
 
 std::vector<Family> diffusion_families() {
-  return {{"UNet2DConditionModel", "unet", unet}, {"AutoencoderKL", "autoencoder_kl", autoencoder}};
+  std::vector<Family> all{{"UNet2DConditionModel", "unet", unet},
+                          {"AutoencoderKL", "autoencoder_kl", autoencoder}};
+  for (const auto& table :
+       {latent_diffusion_families(), joint_image_diffusion_families(), image_diffusion_families(),
+        lumina2_families(), video_diffusion_families(), joint_video_diffusion_families()}) {
+    all.insert(all.end(), table.begin(), table.end());
+  }
+  return all;
 }
 
 }  // namespace shardsim::models

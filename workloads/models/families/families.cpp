@@ -74,9 +74,6 @@ const std::vector<Family>& families() {
                               t5gemma_families(),
                               convolutional_families(),
                               diffusion_families(),
-                              latent_diffusion_families(),
-                              lumina2_families(),
-                              joint_image_diffusion_families(),
                               recent_expert_families(),
                               experts_of_heads_families(),
                               latent_families(),
@@ -108,9 +105,6 @@ const std::vector<Family>& families() {
                               block_attention_families(),
                               long_t5_families(),
                               q_former_families(),
-                              image_diffusion_families(),
-                              video_diffusion_families(),
-                              joint_video_diffusion_families(),
                               megatron_families()}) {
       list.insert(list.end(), table.begin(), table.end());
     }

@@ -76,6 +76,14 @@ struct Flux2 {
   }
 };
 
+Ref flux2_time(const Config& c, Draft& d, std::int64_t hidden) {
+  const Draft::In at(d, "time_guidance_embed");
+  const std::int64_t numbers = c.size("timestep_guidance_channels", 256);
+  const Ref time = time_embedding(d, "timestep_embedder", numbers, hidden, /*bias=*/false);
+  if (!c.flag("guidance_embeds", true)) return time;
+  return d.sum(time, time_embedding(d, "guidance_embedder", numbers, hidden, /*bias=*/false));
+}
+
 ModelSpec flux2(const Config& c) {
   Draft d;
   const std::int64_t heads = c.size("num_attention_heads", 48);
@@ -98,15 +106,7 @@ ModelSpec flux2(const Config& c) {
                                 .o_bias = false,
                                 .norm = NormKind::rms_fused,
                                 .turned = Turned{.table = "rope"}}};
-  Ref time = 0;
-  {
-    const Draft::In at(d, "time_guidance_embed");
-    const std::int64_t numbers = c.size("timestep_guidance_channels", 256);
-    time = time_embedding(d, "timestep_embedder", numbers, hidden, /*bias=*/false);
-    if (c.flag("guidance_embeds", true)) {
-      time = d.sum(time, time_embedding(d, "guidance_embedder", numbers, hidden, false));
-    }
-  }
+  const Ref time = flux2_time(c, d, hidden);
   const Ref by_image = modulation(d, "double_stream_modulation_img", 6, hidden, time, false);
   const Ref by_text = modulation(d, "double_stream_modulation_txt", 6, hidden, time, false);
   const Ref by_both = modulation(d, "single_stream_modulation", 3, hidden, time, false);

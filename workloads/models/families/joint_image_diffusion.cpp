@@ -219,6 +219,16 @@ struct AuraFlow {
   }
 };
 
+Ref aura_patches(const Config& c, Draft& d, std::int64_t hidden, std::int64_t patch) {
+  const Ref cut = d.enter(RowsInput{.name = "patches",
+                                    .width = patch * patch * c.size("in_channels", 4),
+                                    .constant = true,
+                                    .patch = patch});
+  return d.stream(d.table_of("pos_embed.pos_embed", c.size("pos_embed_max_size", 1024),
+                             /*buffered=*/false,
+                             d.linear({.name = "pos_embed.proj", .out = hidden}, cut)));
+}
+
 ModelSpec aura_flow(const Config& c) {
   Draft d;
   constexpr std::int64_t learned_rows = 8;
@@ -242,13 +252,7 @@ ModelSpec aura_flow(const Config& c) {
                                    .o_bias = false,
                                    .norm = NormKind::layer_plain}};
   JointRows x;
-  const Ref cut = d.enter(RowsInput{.name = "patches",
-                                    .width = patch * patch * c.size("in_channels", 4),
-                                    .constant = true,
-                                    .patch = patch});
-  x.image = d.stream(d.table_of("pos_embed.pos_embed", c.size("pos_embed_max_size", 1024),
-                                /*buffered=*/false,
-                                d.linear({.name = "pos_embed.proj", .out = hidden}, cut)));
+  x.image = aura_patches(c, d, hidden, patch);
   const Ref time = time_embedding(d, "time_step_proj", 256, hidden);
   x.text = d.linear({.name = "context_embedder", .out = hidden, .bias = false},
                     text_input(d, c.size("joint_attention_dim", 2048)));

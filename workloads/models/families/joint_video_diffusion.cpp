@@ -78,6 +78,27 @@ struct HunyuanVideo {
   }
 };
 
+// The text, refined by its mean and the time.
+Ref hunyuan_text(const Config& c, Draft& d, const HunyuanVideo& net) {
+  const std::int64_t text = c.size("text_embed_dim", 4096);
+  Ref of_text = 0;
+  Ref states = 0;
+  {
+    const Draft::In at(d, "context_embedder");
+    const Ref rows =
+        d.enter(RowsInput{.name = "encoder_hidden_states", .width = text, .is_text_long = true});
+    of_text = time_and_text(d, "time_text_embed", net.hidden, false,
+                            {.name = "mean_of_text", .width = text, .constant = true});
+    states = d.stream(d.linear({.name = "proj_in", .out = net.hidden}, rows));
+  }
+  const std::int64_t refiners = layers_of(c, "num_refiner_layers", 2);
+  for (std::int64_t i = 0; i < refiners; ++i) {
+    d.layer("context_embedder.token_refiner.refiner_blocks", i, "refiner");
+    states = net.refine(states, of_text);
+  }
+  return states;
+}
+
 ModelSpec hunyuan_video(const Config& c) {
   Draft d;
   const Canvas canvas = read_canvas(c, {33, 90, 160});  // of 129 frames of 720 x 1280
@@ -111,21 +132,7 @@ ModelSpec hunyuan_video(const Config& c) {
   JointRows x;
   x.image = d.stream(
       video_rows(d, "x_embedder.proj", in, net.hidden, {deep, patch, patch}, canvas, false));
-  const std::int64_t text = c.size("text_embed_dim", 4096);
-  Ref of_text = 0;
-  {
-    const Draft::In at(d, "context_embedder");
-    const Ref rows =
-        d.enter(RowsInput{.name = "encoder_hidden_states", .width = text, .is_text_long = true});
-    of_text = time_and_text(d, "time_text_embed", net.hidden, false,
-                            {.name = "mean_of_text", .width = text, .constant = true});
-    x.text = d.stream(d.linear({.name = "proj_in", .out = net.hidden}, rows));
-  }
-  const std::int64_t refiners = layers_of(c, "num_refiner_layers", 2);
-  for (std::int64_t i = 0; i < refiners; ++i) {
-    d.layer("context_embedder.token_refiner.refiner_blocks", i, "refiner");
-    x.text = net.refine(x.text, of_text);
-  }
+  x.text = hunyuan_text(c, d, net);
   const std::int64_t layers = layers_of(c, "num_layers", 20);
   for (std::int64_t i = 0; i < layers; ++i) {
     d.layer("transformer_blocks", i, "block");
@@ -199,6 +206,65 @@ struct CogVideo {
   }
 };
 
+struct CogPatches {
+  std::int64_t in = 0, hidden = 0, patch = 0, deep = 0;  // deep: frames of one; 0: a picture's
+};
+
+Ref cog_patches(const Config& c, Draft& d, const CogPatches& n, const Canvas& canvas) {
+  if (n.deep == 0) {
+    Convolve cut = patches("patch_embed.proj", n.hidden, n.patch);
+    cut.bias = c.flag("patch_bias", true);
+    return d.rows(d.convolve(cut, d.enter(PictureInput{.name = "latents",
+                                                       .channels = n.in,
+                                                       .frames = canvas.frames,
+                                                       .aspect = {canvas.rows, canvas.columns}})));
+  }
+  c.pass_over({"patch_bias"});  // its linear one has a bias in any case
+  const Ref rows = d.enter(RowsInput{.name = "latents",
+                                     .width = n.in * n.patch * n.patch * n.deep,
+                                     .constant = true,
+                                     .patch = n.patch,
+                                     .frames = canvas.frames / n.deep,
+                                     .aspect = {canvas.rows, canvas.columns}});
+  return d.linear({.name = "patch_embed.proj", .out = n.hidden}, rows);
+}
+
+Ref cog_positions(const Config& c, Draft& d, const Canvas& canvas, std::int64_t patch, Ref both) {
+  const std::int64_t text = c.size("max_text_seq_length", 226);
+  const bool learned = c.flag("use_learned_positional_embeddings", false);
+  if (learned) {
+    const std::int64_t rows = canvas.frames * (canvas.rows / patch) * (canvas.columns / patch);
+    return d.table_of("patch_embed.pos_embedding", text + rows, /*buffered=*/true, both);
+  }
+  if (!c.flag("use_rotary_positional_embeddings", false)) {
+    return d.constant_table("patch_embed.pos_embedding", both);
+  }
+  return both;
+}
+
+CogVideo cog_net(const Config& c, Draft& d, std::int64_t heads, std::int64_t head_dim) {
+  const std::int64_t hidden = heads * head_dim;
+  const double dropout = c.rate("dropout", 0);
+  const bool affine = c.flag("norm_elementwise_affine", true);
+  return {.d = d,
+          .hidden = hidden,
+          .attention = {.name = "attn1",
+                        .heads = heads,
+                        .head_dim = head_dim,
+                        .bias = c.flag("attention_bias", true),
+                        .norm = NormKind::layer,
+                        .norm_bias = true,
+                        .turned = c.flag("use_rotary_positional_embeddings", false)
+                                      ? std::optional(Turned{.table = "rope", .given = true})
+                                      : std::nullopt},
+          .mlp = {.hidden = hidden,
+                  .width = 4 * hidden,
+                  .activation = activation_of(c, "activation_fn", "gelu-approximate"),
+                  .dropout = dropout,
+                  .last_dropout = dropout},
+          .norm = affine ? row_norm("norm") : plain_norm("norm")};
+}
+
 ModelSpec cog_video(const Config& c) {
   Draft d;
   const std::int64_t ratio = c.size("temporal_compression_ratio", 4);
@@ -215,8 +281,7 @@ ModelSpec cog_video(const Config& c) {
   c.pass_over({"flip_sin_to_cos", "freq_shift", "norm_eps", "spatial_interpolation_scale",
                "temporal_interpolation_scale", "max_text_seq_length", "ofs_embed_dim"});
   if (c.given("ofs_embed_dim")) c.fail("ofs_embed_dim", "is not supported");
-  const bool rotary = c.flag("use_rotary_positional_embeddings", false);
-  const bool learned = c.flag("use_learned_positional_embeddings", false);
+
   const bool affine = c.flag("norm_elementwise_affine", true);
   const double dropout = c.rate("dropout", 0);
   const std::int64_t width = c.size("time_embed_dim", 512);
@@ -230,51 +295,13 @@ ModelSpec cog_video(const Config& c) {
                     d.enter(RowsInput{.name = "encoder_hidden_states",
                                       .width = c.size("text_embed_dim", 4096),
                                       .is_text_long = true}));
-  if (deep == 0) {
-    Convolve cut = patches("patch_embed.proj", hidden, patch);
-    cut.bias = c.flag("patch_bias", true);
-    x.image =
-        d.rows(d.convolve(cut, d.enter(PictureInput{.name = "latents",
-                                                    .channels = in,
-                                                    .frames = canvas.frames,
-                                                    .aspect = {canvas.rows, canvas.columns}})));
-  } else {
-    c.pass_over({"patch_bias"});  // its linear one has a bias in any case
-    const Ref rows = d.enter(RowsInput{.name = "latents",
-                                       .width = in * patch * patch * deep,
-                                       .constant = true,
-                                       .patch = patch,
-                                       .frames = canvas.frames / deep,
-                                       .aspect = {canvas.rows, canvas.columns}});
-    x.image = d.linear({.name = "patch_embed.proj", .out = hidden}, rows);
-  }
+  x.image = cog_patches(c, d, {in, hidden, patch, deep}, canvas);
   Ref both = d.behind({x.text, x.image});
-  const std::int64_t text = c.size("max_text_seq_length", 226);
-  if (learned) {
-    const std::int64_t rows = canvas.frames * (canvas.rows / patch) * (canvas.columns / patch);
-    both = d.table_of("patch_embed.pos_embedding", text + rows, /*buffered=*/true, both);
-  } else if (!rotary) {
-    both = d.constant_table("patch_embed.pos_embedding", both);
-  }
+
+  both = cog_positions(c, d, canvas, patch, both);
   both = d.drop(dropout, both);
   x = {d.part_like(x.image, {}, both), d.part_like(x.text, {}, both)};
-  const CogVideo net{
-      .d = d,
-      .hidden = hidden,
-      .attention = {.name = "attn1",
-                    .heads = heads,
-                    .head_dim = head_dim,
-                    .bias = c.flag("attention_bias", true),
-                    .norm = NormKind::layer,
-                    .norm_bias = true,
-                    .turned = rotary ? std::optional(Turned{.table = "rope", .given = true})
-                                     : std::nullopt},
-      .mlp = {.hidden = hidden,
-              .width = 4 * hidden,
-              .activation = activation_of(c, "activation_fn", "gelu-approximate"),
-              .dropout = dropout,
-              .last_dropout = dropout},
-      .norm = affine ? row_norm("norm") : plain_norm("norm")};
+  const CogVideo net = cog_net(c, d, heads, head_dim);
   const std::int64_t layers = layers_of(c, "num_layers", 30);
   for (std::int64_t i = 0; i < layers; ++i) {
     d.layer("transformer_blocks", i, "block");
@@ -293,7 +320,8 @@ ModelSpec cog_video(const Config& c) {
       fmt::format("{} blocks: attention of video and text as one, {} heads of {}; an MLP of "
                   "{}; modulated apart; {} frames of latents",
                   layers, heads, head_dim, 4 * hidden, canvas.frames));
-  return drafted(d, {.side = canvas.rows, .coarsest = patch, .text = text});
+  return drafted(
+      d, {.side = canvas.rows, .coarsest = patch, .text = c.size("max_text_seq_length", 226)});
 }
 
 }  // namespace

@@ -93,15 +93,8 @@ Ref pixart_condition(Draft& d, std::int64_t hidden, bool sizes) {
   return d.sum(time, d.beside({resolution, ratio}));
 }
 
-ModelSpec pixart(const Config& c) {
-  Draft d;
-  const std::int64_t in = c.size("in_channels", 4);
-  const std::int64_t side = c.size("sample_size", 128);
-  const std::int64_t patch = c.size("patch_size", 2);
-  const std::int64_t heads = c.size("num_attention_heads", 16);
-  const std::int64_t head_dim = c.size("attention_head_dim", 72);
-  const std::int64_t hidden = heads * head_dim;
-  const double dropout = c.rate("dropout", 0);
+// Whether resolution and aspect ratio are embedded, too.
+bool pixart_sizes(const Config& c, std::int64_t side, std::int64_t patch, std::int64_t hidden) {
   c.pass_over({"norm_num_groups", "num_embeds_ada_norm", "norm_eps", "interpolation_scale"});
   require_text(c, "norm_type", "ada_norm_single");
   require_text(c, "attention_type", "default");
@@ -113,6 +106,19 @@ ModelSpec pixart(const Config& c) {
   if (sizes && hidden % 3 != 0) {
     c.fail("attention_head_dim", "times num_attention_heads is no multiple of 3");
   }
+  return sizes;
+}
+
+ModelSpec pixart(const Config& c) {
+  Draft d;
+  const std::int64_t in = c.size("in_channels", 4);
+  const std::int64_t side = c.size("sample_size", 128);
+  const std::int64_t patch = c.size("patch_size", 2);
+  const std::int64_t heads = c.size("num_attention_heads", 16);
+  const std::int64_t head_dim = c.size("attention_head_dim", 72);
+  const std::int64_t hidden = heads * head_dim;
+  const double dropout = c.rate("dropout", 0);
+  const bool sizes = pixart_sizes(c, side, patch, hidden);
   Ref x =
       d.stream(d.constant_table("pos_embed", patch_rows(d, "pos_embed.proj", in, hidden, patch)));
   const Ref condition = pixart_condition(d, hidden, sizes);
@@ -180,6 +186,15 @@ Ref sana_condition(Draft& d, std::int64_t hidden, bool guidance) {
   return d.sum(time, time_embedding(d, "guidance_embedder", numbers, hidden));
 }
 
+Ref sana_text(const Config& c, Draft& d, std::int64_t hidden) {
+  const Ref text = two_products(d, "caption_projection", hidden,
+                                d.enter(RowsInput{.name = "encoder_hidden_states",
+                                                  .width = c.size("caption_channels", 2304),
+                                                  .is_text_long = true}),
+                                true, "gelu_pytorch_tanh");
+  return d.norm({NormKind::rms_t5, "caption_norm"}, text);
+}
+
 ModelSpec sana(const Config& c) {
   Draft d;
   const std::int64_t in = c.size("in_channels", 32);
@@ -202,12 +217,7 @@ ModelSpec sana(const Config& c) {
   if (c.given("interpolation_scale")) x = d.constant_table("patch_embed.pos_embed", x);
   const Ref condition = sana_condition(d, hidden, c.flag("guidance_embeds", false));
   const Ref all = modulation(d, "time_embed", 6, hidden, condition);
-  Ref text = two_products(d, "caption_projection", hidden,
-                          d.enter(RowsInput{.name = "encoder_hidden_states",
-                                            .width = c.size("caption_channels", 2304),
-                                            .is_text_long = true}),
-                          true, "gelu_pytorch_tanh");
-  text = d.norm({NormKind::rms_t5, "caption_norm"}, text);
+  const Ref text = sana_text(c, d, hidden);
   const RowAttention among{.name = "attn1",
                            .heads = heads,
                            .head_dim = head_dim,

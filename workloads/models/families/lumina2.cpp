@@ -57,6 +57,35 @@ struct Lumina2 {
   }
 };
 
+std::int64_t lumina2_width(const Config& c, std::int64_t hidden) {
+  const std::int64_t multiple = c.size("multiple_of", 256);
+  auto wide = 4 * hidden;
+  if (c.given("ffn_dim_multiplier")) {
+    wide = static_cast<std::int64_t>(c.number("ffn_dim_multiplier", 1) * static_cast<double>(wide));
+  }
+  return (wide + multiple - 1) / multiple * multiple;
+}
+
+void check_axes_of(const Config& c, std::int64_t head_dim) {
+  std::int64_t turned = 0;
+  for (const std::int64_t dims : c.sizes("axes_dim_rope", {32, 32, 32})) turned += dims;
+  if (turned != head_dim) c.fail("axes_dim_rope", "does not add up to a head's size");
+}
+
+JointRows lumina2_rows(const Config& c, Draft& d, const Lumina2& net, std::int64_t width,
+                       std::int64_t patch) {
+  const std::int64_t text_width = c.size("cap_feat_dim", 1024);
+  const Ref states = d.enter(
+      RowsInput{.name = "encoder_hidden_states", .width = text_width, .is_text_long = true});
+  const Ref text =
+      d.stream(d.linear({.name = "time_caption_embed.caption_embedder.1", .out = net.hidden},
+                        net.normed("time_caption_embed.caption_embedder.0", states)));
+  const Ref image = d.stream(d.linear(
+      {.name = "x_embedder", .out = net.hidden},
+      d.enter(RowsInput{.name = "patches", .width = width, .constant = true, .patch = patch})));
+  return {image, text};
+}
+
 ModelSpec lumina2(const Config& c) {
   Draft d;
   const std::int64_t side = c.size("sample_size", 128);
@@ -68,19 +97,12 @@ ModelSpec lumina2(const Config& c) {
   const std::int64_t kv_heads = c.size("num_kv_heads", 8);
   static_cast<void>(c.divided("num_attention_heads", heads, "num_kv_heads", kv_heads));
   static_cast<void>(c.divided("sample_size", side, "patch_size", patch));
-  std::int64_t turned = 0;
-  for (const std::int64_t dims : c.sizes("axes_dim_rope", {32, 32, 32})) turned += dims;
-  if (turned != head_dim) c.fail("axes_dim_rope", "does not add up to a head's size");
+  check_axes_of(c, head_dim);
   c.pass_over({"axes_lens", "norm_eps", "scaling_factor"});
-  const std::int64_t multiple = c.size("multiple_of", 256);
-  auto wide = 4 * hidden;
-  if (c.given("ffn_dim_multiplier")) {
-    wide = static_cast<std::int64_t>(c.number("ffn_dim_multiplier", 1) * static_cast<double>(wide));
-  }
   const Lumina2 net{
       .d = d,
       .hidden = hidden,
-      .mlp = (wide + multiple - 1) / multiple * multiple,
+      .mlp = lumina2_width(c, hidden),
       .attention = {
           .name = "attn",
           .heads = heads,
@@ -93,15 +115,7 @@ ModelSpec lumina2(const Config& c) {
   constexpr std::int64_t widest = 1024;  // of the time
   const std::int64_t time_width = std::min(hidden, widest);
   const Ref time = time_embedding(d, "time_caption_embed.timestep_embedder", 256, time_width);
-  const std::int64_t text_width = c.size("cap_feat_dim", 1024);
-  const Ref states = d.enter(
-      RowsInput{.name = "encoder_hidden_states", .width = text_width, .is_text_long = true});
-  Ref text = d.stream(d.linear({.name = "time_caption_embed.caption_embedder.1", .out = hidden},
-                               net.normed("time_caption_embed.caption_embedder.0", states)));
-  Ref image = d.stream(d.linear(
-      {.name = "x_embedder", .out = hidden},
-      d.enter(RowsInput{
-          .name = "patches", .width = patch * patch * in, .constant = true, .patch = patch})));
+  auto [image, text] = lumina2_rows(c, d, net, patch * patch * in, patch);
   const std::int64_t refiners = layers_of(c, "num_refiner_layers", 2);
   for (std::int64_t i = 0; i < refiners; ++i) {
     d.layer("context_refiner", i, "text");

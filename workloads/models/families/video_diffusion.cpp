@@ -76,6 +76,17 @@ Ref wan_image_rows(const Config& c, Draft& d, std::int64_t width, std::int64_t h
   return d.narrow(d.norm(row_norm("norm2"), d.wide(x)));
 }
 
+bool wan_reads_image(const Config& c, std::int64_t hidden) {
+  const bool reads_image = c.given("image_dim");
+  if (c.given("added_kv_proj_dim") != reads_image) {
+    c.fail("added_kv_proj_dim", "is of models with an \"image_dim\", and these have it");
+  }
+  if (reads_image && c.size("added_kv_proj_dim", hidden) != hidden) {
+    c.fail("added_kv_proj_dim", "is not num_attention_heads * attention_head_dim");
+  }
+  return reads_image;
+}
+
 ModelSpec wan(const Config& c) {
   Draft d;
   const Canvas canvas = read_canvas(c, {21, 60, 104});  // of 81 frames of 480 x 832
@@ -100,15 +111,9 @@ ModelSpec wan(const Config& c) {
                                                .width = c.size("text_dim", 4096),
                                                .is_text_long = true}),
                              true, "gelu_pytorch_tanh");
-  const bool reads_image = c.given("image_dim");
-  if (c.given("added_kv_proj_dim") != reads_image) {
-    c.fail("added_kv_proj_dim", "is of models with an \"image_dim\", and these have it");
-  }
+  const bool reads_image = wan_reads_image(c, hidden);
   if (reads_image) {
     states.image = wan_image_rows(c, d, c.size("image_dim", 1280), hidden);
-    if (c.size("added_kv_proj_dim", hidden) != hidden) {
-      c.fail("added_kv_proj_dim", "is not num_attention_heads * attention_head_dim");
-    }
   }
   const Ref both = reads_image ? d.behind({states.image, states.text}) : 0;
   const WanBlock block{.d = d,
@@ -139,15 +144,7 @@ ModelSpec wan(const Config& c) {
   return drafted(d, {.side = canvas.rows, .coarsest = patch[1], .text = 512});
 }
 
-// LTX-Video's: norms without parameters, one modulation with a table of each block.
-ModelSpec ltx_video(const Config& c) {
-  Draft d;
-  const Canvas canvas = read_canvas(c, {21, 16, 22});  // of 161 frames of 512 x 704
-  const std::int64_t heads = c.size("num_attention_heads", 32);
-  const std::int64_t head_dim = c.size("attention_head_dim", 64);
-  const std::int64_t hidden = heads * head_dim;
-  const std::int64_t in = c.size("in_channels", 128);
-  const std::int64_t out = c.optional_size("out_channels", 128).value_or(in);
+void check_ltx(const Config& c) {
   c.pass_over({"norm_eps"});
   for (const char* key : {"patch_size", "patch_size_t"}) {
     if (c.size(key, 1) != 1) c.fail(key, "only 1 is supported: rows come packed");
@@ -158,6 +155,18 @@ ModelSpec ltx_video(const Config& c) {
   if (c.text("qk_norm", "rms_norm_across_heads") != "rms_norm_across_heads") {
     c.fail("qk_norm", "only \"rms_norm_across_heads\" is supported");
   }
+}
+
+// LTX-Video's: norms without parameters, one modulation with a table of each block.
+ModelSpec ltx_video(const Config& c) {
+  Draft d;
+  const Canvas canvas = read_canvas(c, {21, 16, 22});  // of 161 frames of 512 x 704
+  const std::int64_t heads = c.size("num_attention_heads", 32);
+  const std::int64_t head_dim = c.size("attention_head_dim", 64);
+  const std::int64_t hidden = heads * head_dim;
+  const std::int64_t in = c.size("in_channels", 128);
+  const std::int64_t out = c.optional_size("out_channels", 128).value_or(in);
+  check_ltx(c);
   Ref x = d.stream(d.linear({.name = "proj_in", .out = hidden},
                             d.enter(RowsInput{.name = "hidden_states",
                                               .width = in,
