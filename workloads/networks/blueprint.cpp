@@ -1,5 +1,7 @@
 #include "workloads/networks/blueprint.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardsim::models {
@@ -158,6 +160,29 @@ Plane zeros_around(const Convolve& convolution, const Plane& sides) {
         convolution.reach(i) - (rest == 0 ? convolution.stride[i] : rest), 0);
   }
   return zeros;
+}
+
+Plane places_of(const Convolve& convolution, const Plane& sides, const Place& place) {
+  const Plane zeros = zeros_around(convolution, sides);
+  const std::int64_t frames = std::max<std::int64_t>(convolution.tubelet, 1);
+  Plane places{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t all = (sides[i] + zeros[i]) / (i == 0 ? frames : 1);
+    const std::int64_t around = 2 * convolution.padding[i];
+    const std::int64_t room = all + around - convolution.reach(i);
+    if (convolution.transposed) {
+      places[i] = (all - 1) * convolution.stride[i] - around + convolution.kernel[i];
+    } else if (room >= 0) {
+      places[i] = room / convolution.stride[i] + 1;
+    }
+  }
+  if (places[0] < 1 || places[1] < 1) {
+    throw InputError(place, fmt::format("what enters is too small: {} x {} places are fewer than "
+                                        "the {} x {} of {}",
+                                        sides[0], sides[1], convolution.kernel[0],
+                                        convolution.kernel[1], convolution.name));
+  }
+  return places;
 }
 
 std::vector<bool> learning_steps(const Blueprint& net) {

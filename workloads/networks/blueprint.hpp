@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "workloads/networks/blueprint_steps.hpp"
 #include "workloads/networks/image_step.hpp"
 
@@ -48,6 +49,8 @@ struct Blueprint {
 
 // Rows and columns of zeros that an op of their own puts around a picture of these sides.
 [[nodiscard]] Plane zeros_around(const Convolve& convolution, const Plane& sides);
+// The places that it makes of `sides`. Throws InputError at `place` where there are none.
+[[nodiscard]] Plane places_of(const Convolve& convolution, const Plane& sides, const Place& place);
 
 // Columns of a picture of so many rows, a multiple of what its patches are.
 [[nodiscard]] std::int64_t columns_of(std::int64_t side, const Plane& aspect,

@@ -1,6 +1,4 @@
 // Of pictures: convolutions, norms over places, what makes them smaller and larger.
-#include <fmt/format.h>
-
 #include "workloads/networks/blueprint_count.hpp"
 #include "workloads/networks/convolution.hpp"
 
@@ -44,23 +42,13 @@ Counted BlueprintCount::count(const Convolve& c) {
   const Shape& in = x.value.shape;
   const std::int64_t groups = c.each ? in[1] : c.groups;
   Plane sides{in[2], in[3]};
+  const Plane places = places_of(c, sides, e_.options().place);
   const Plane zeros = zeros_around(c, sides);
   if (c.same || zeros[0] > 0 || zeros[1] > 0) {
     for (std::size_t i = 0; i < 2; ++i) sides[i] += zeros[i];
     x.value = e_.copy(x.value, {in[0], in[1], sides[0], sides[1]});
   }
   if (c.tubelet > 0) sides[0] /= c.tubelet;
-  Plane places{};
-  for (std::size_t i = 0; i < 2; ++i) {
-    places[i] = c.transposed ? (sides[i] - 1) * c.stride[i] - 2 * c.padding[i] + c.kernel[i]
-                             : (sides[i] + 2 * c.padding[i] - c.reach(i)) / c.stride[i] + 1;
-  }
-  if (places[0] < 1 || places[1] < 1) {
-    throw InputError(e_.options().place,
-                     fmt::format("what enters is too small: {} x {} places are fewer than the {} x "
-                                 "{} of {}",
-                                 in[2], in[3], c.kernel[0], c.kernel[1], c.name));
-  }
   const Scope at(e_, c.name);
   if (c.weight_normed && c.bias) e_.parameter("bias", {c.out});
   const Value weight = weight_of(c, x, in[1], groups);

@@ -21,19 +21,15 @@ void BlueprintGraph::add_step(const Convolve& k) {
   const std::int64_t in = c_.g.label_size(x.channels);
   const std::int64_t groups = k.each ? in : k.groups;
   if (k.transposed) return make(transposed(name, k, x));
-  const std::int64_t frames = k.tubelet > 0 ? k.tubelet : 1;
-  const Plane zeros = zeros_around(k, {c_.g.label_size(x.rows), c_.g.label_size(x.columns)});
-  const auto side = [&](LabelId label, std::size_t i) {
-    const std::int64_t all = c_.g.label_size(label) / (i == 0 ? frames : 1);
-    return (all + zeros[i] + 2 * k.padding[i] - k.reach(i)) / k.stride[i] + 1;
-  };
+  const Plane places =
+      places_of(k, {c_.g.label_size(x.rows), c_.g.label_size(x.columns)}, c_.place);
   const bool alone = k.each && k.out == in;
   const LabelId one = c_.label("one", 1);
   const LabelId group = c_.label("channel_groups", groups);
   const LabelId from = c_.label("in_channels", in / groups);
   const LabelId to = c_.label("out_channels", k.out / groups);
   Picture y{no_tensor, alone ? x.channels : c_.label("channels", k.out),
-            c_.label("rows", side(x.rows, 0)), c_.label("columns", side(x.columns, 1))};
+            c_.label("rows", places[0]), c_.label("columns", places[1])};
   const LabelId height = c_.label("kernel_rows", k.kernel[0]);
   const LabelId width = c_.label("kernel_columns", k.kernel[1]);
   const bool grouped = groups > 1 && !alone;
