@@ -246,7 +246,9 @@ bool PartialSums::is_left_apart(TensorId gradient) const {
 
 bool PartialSums::is_of_no_example(TensorId gradient) const {
   const Tensor& tensor = workload_.tensors[at(gradient)];
-  if (tensor.role != TensorRole::activation_gradient || tensor.dims.empty()) return false;
+  if (tensor.role != TensorRole::activation_gradient) return false;
+  // A number that no op makes is the loss's own.
+  if (tensor.dims.empty() && maker_[at(gradient)] == nullptr) return false;
   return std::none_of(tensor.dims.begin(), tensor.dims.end(), [&](const Dim& dim) {
     return std::any_of(dim.begin(), dim.end(), [&](LabelId label) {
       return workload_.labels[at(label)].role == LabelRole::batch;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/index.hpp"
@@ -42,13 +43,32 @@ void gather_before_repeating(const std::vector<Value>& values, BlockPass& pass) 
   std::rotate(pass.body.begin(), begin, end);
 }
 
-// A unit is gathered whole, with what nobody reads: poolers, towers that get no images (PyTorch,
+// "vision_tower.layers.3." of "vision_tower.layers.3.fc1.weight": what may be a layer that is in no
+// block; of "mlp.0.weight" nothing.
+std::string numbered_module(const std::string& name) {
+  for (std::size_t i = name.find('.'); i != std::string::npos; i = name.find('.', i + 1)) {
+    const std::size_t end = name.find_first_not_of("0123456789", i + 1);
+    const bool is_number = end != std::string::npos && end > i + 1 && name[end] == '.';
+    if (is_number && name.find('.', end + 1) != std::string::npos) return name.substr(0, end + 1);
+  }
+  return "";
+}
+
+// A unit is gathered whole, with what nobody reads: poolers, what is before and behind the layers of
+// a tower that gets no images. These layers are units of their own, which do not run (PyTorch,
 // _fsdp_param_group.py and FlatParameter).
 void gather_unread(SpmdBuilder& builder, const Layout& layout) {
+  const auto is_read = [](const ParameterValues& values) {
+    return values.computed != values.stored || values.looked_up != values.stored;
+  };
+  std::set<std::string> running = {""};
+  for (const auto& [parameter, values] : builder.step.parameters) {
+    if (is_read(values)) running.insert(numbered_module(builder.tensor(parameter).name));
+  }
   for (const ParameterLayout& one : layout.parameters) {
     ParameterValues& values = builder.step.parameters.at(one.tensor);
-    const bool is_read = values.computed != values.stored || values.looked_up != values.stored;
-    if (is_read || one.stored == one.compute) continue;
+    const bool runs = running.contains(numbered_module(builder.tensor(one.tensor).name));
+    if (is_read(values) || !runs || one.stored == one.compute) continue;
     values.computed = builder.add_value(one.tensor, one.compute, builder.tensor(one.tensor).dtype,
                                         BufferCategory::gathered_parameters);
   }

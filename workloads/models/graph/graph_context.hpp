@@ -180,6 +180,9 @@ void add_per_layer_inputs(GraphContext& c, const Stack& stack, TensorId x);
 [[nodiscard]] const GraphContext::Beside* find_handed(const GraphContext& c, std::string_view name);
 // Of stacks of images beside text, projectors, tokens of masks: they are stored, not trained.
 void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running);
+// Of a layer that runs a branch that does not, within the layer.
+void add_silent_branch(GraphContext& c, const Stack& stack, const LayerKind& kind,
+                       const Branch& branch);
 // One of the stack's layers (layer_graph.cpp): the stream behind it.
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x);
 // What a block that layers share makes of the stream (shared_block_graph.cpp); what a layer's own

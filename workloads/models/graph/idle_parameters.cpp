@@ -33,7 +33,33 @@ void add_names_of_branch(const Branch& branch, const std::string& layer,
   }
 }
 
+Dims dims_of(GraphContext& c, const Parameter& parameter) {
+  Dims dims;
+  for (const std::int64_t size : parameter.shape) {
+    dims.push_back({c.g.label(parameter.name, size)});
+  }
+  return dims;
+}
+
 }  // namespace
+
+void add_silent_branch(GraphContext& c, const Stack& stack, const LayerKind& kind,
+                       const Branch& branch) {
+  const auto first = std::find_if(stack.order.begin(), stack.order.end(), [&](std::int32_t k) {
+    return &stack.kinds[static_cast<std::size_t>(k)] == &kind;
+  });
+  const std::string layer = fmt::format("{}.{}.", stack.prefix, first - stack.order.begin());
+  std::set<std::string> names;
+  add_names_of_branch(branch, layer, names);
+  const ModelCounts counts = count(c.spec, {}, c.place);
+  for (const Parameter& parameter : counts.parameters) {
+    const bool is_of_branch = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return parameter.name.starts_with(name);
+    });
+    if (!is_of_branch) continue;
+    c.g.untrained_parameter(c.inside(parameter.name.substr(layer.size())), dims_of(c, parameter));
+  }
+}
 
 void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& running) {
   const auto has_silent = [](const Stack* stack) {
@@ -59,9 +85,6 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
       const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
       const std::string layer = fmt::format("{}.{}.", stack.prefix, i);
       if (kind.silent) silent.insert(layer);
-      for (const Branch& branch : kind.branches) {
-        if (branch.silent) add_names_of_branch(branch, layer, silent);
-      }
     }
   }
   for (const NamedParameter& one : c.spec.apart) silent.insert(one.name);
@@ -78,11 +101,7 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
       return parameter.name.starts_with(name);
     });
     if (runs) continue;
-    Dims dims;
-    for (const std::int64_t size : parameter.shape) {
-      dims.push_back({c.g.label(parameter.name, size)});
-    }
-    c.g.untrained_parameter(parameter.name, std::move(dims));
+    c.g.untrained_parameter(parameter.name, dims_of(c, parameter));
   }
 }
 

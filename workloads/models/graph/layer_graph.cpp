@@ -95,7 +95,10 @@ TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x, TensorId 
 TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
   TensorId added = kind.shared ? add_shared_block(c, *kind.shared, x) : no_tensor;
   for (const Branch& branch : kind.branches) {
-    if (branch.silent) continue;  // idle_parameters.cpp
+    if (branch.silent) {
+      add_silent_branch(c, stack, kind, branch);
+      continue;
+    }
     const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
     const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
