@@ -54,8 +54,8 @@ std::string numbered_module(const std::string& name) {
   return "";
 }
 
-// A unit is gathered whole, with what nobody reads: poolers, what is before and behind the layers of
-// a tower that gets no images. These layers are units of their own, which do not run (PyTorch,
+// A unit is gathered whole, with what nobody reads: poolers, what is before and behind the layers
+// of a tower that gets no images. These layers are units of their own, which do not run (PyTorch,
 // _fsdp_param_group.py and FlatParameter).
 void gather_unread(SpmdBuilder& builder, const Layout& layout) {
   const auto is_read = [](const ParameterValues& values) {
