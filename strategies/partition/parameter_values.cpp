@@ -60,6 +60,8 @@ ParameterValues add_parameter(SpmdBuilder& builder, const ParameterLayout& layou
   return values;
 }
 
+}  // namespace
+
 std::vector<bool> read_by_ops(const Workload& workload) {
   std::vector<bool> read(workload.tensors.size());
   for (const Block& block : workload.blocks) {
@@ -69,8 +71,6 @@ std::vector<bool> read_by_ops(const Workload& workload) {
   }
   return read;
 }
-
-}  // namespace
 
 void add_parameters(SpmdBuilder& builder, const Layout& layout) {
   const std::vector<bool> read = read_by_ops(builder.workload());

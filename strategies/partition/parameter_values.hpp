@@ -6,6 +6,8 @@
 //                              stored [fsdp, -]         computed [-, -]         looked up as stored
 #pragma once
 
+#include <vector>
+
 #include "strategies/layout/assign.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 
@@ -15,5 +17,8 @@ namespace shardsim {
 // nothing but look-ups reads has no computed value of its own, one that no op reads is as it is
 // stored.
 void add_parameters(SpmdBuilder& builder, const Layout& layout);
+
+// Of every tensor: does an op of a forward pass read it?
+[[nodiscard]] std::vector<bool> read_by_ops(const Workload& workload);
 
 }  // namespace shardsim

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "strategies/partition/parameter_values.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/runtime/gradient_reductions.hpp"
 #include "strategies/runtime/host_shards.hpp"
@@ -58,19 +59,17 @@ std::string numbered_module(const std::string& name) {
 // of a tower that gets no images. These layers are units of their own, which do not run (PyTorch,
 // _fsdp_param_group.py and FlatParameter).
 void gather_unread(SpmdBuilder& builder, const Layout& layout) {
-  const auto is_read = [](const ParameterValues& values) {
-    return values.computed != values.stored || values.looked_up != values.stored;
-  };
+  const std::vector<bool> read = read_by_ops(builder.workload());
   std::set<std::string> running = {""};
-  for (const auto& [parameter, values] : builder.step.parameters) {
-    if (is_read(values)) running.insert(numbered_module(builder.tensor(parameter).name));
+  for (const ParameterLayout& one : layout.parameters) {
+    if (read[at(one.tensor)]) running.insert(numbered_module(builder.tensor(one.tensor).name));
   }
   for (const ParameterLayout& one : layout.parameters) {
-    ParameterValues& values = builder.step.parameters.at(one.tensor);
     const bool runs = running.contains(numbered_module(builder.tensor(one.tensor).name));
-    if (is_read(values) || !runs || one.stored == one.compute) continue;
-    values.computed = builder.add_value(one.tensor, one.compute, builder.tensor(one.tensor).dtype,
-                                        BufferCategory::gathered_parameters);
+    if (read[at(one.tensor)] || !runs || one.stored == one.compute) continue;
+    builder.step.parameters.at(one.tensor).computed =
+        builder.add_value(one.tensor, one.compute, builder.tensor(one.tensor).dtype,
+                          BufferCategory::gathered_parameters);
   }
 }
 

@@ -38,8 +38,7 @@ Axis CountSketch::keys() const { return {"keys", context_.sequence, AxisRole::ke
 
 Node CountSketch::made(Value value, Axes axes) {
   values_.push_back(std::move(value));
-  axes_.push_back(std::move(axes));
-  return static_cast<Node>(values_.size() - 1);
+  return next_node(std::move(axes));
 }
 
 Node CountSketch::linear(const Linear& module, Node x, const Axes& out) {

@@ -1,6 +1,7 @@
 #include "workloads/layers/sketch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardsim::models {
 
@@ -17,6 +18,11 @@ Sketch::In::In(Sketch& sketch, const std::string& module)
 
 Sketch::In::~In() {
   if (opened_) sketch_.close();
+}
+
+Node Sketch::next_node(Axes axes) {
+  axes_.push_back(std::move(axes));
+  return static_cast<Node>(axes_.size() - 1);
 }
 
 const Axes& Sketch::axes_of(Node node) const { return axes_[static_cast<std::size_t>(node)]; }

@@ -163,6 +163,9 @@ class Sketch {
  protected:
   virtual void open(const std::string& module) = 0;
   virtual void close() = 0;
+  Node next_node(Axes axes);  // one more value
+
+ private:
   std::vector<Axes> axes_;
 };
 

@@ -54,8 +54,7 @@ void SketchGraph::close() { scopes_.pop_back(); }
 
 Node SketchGraph::made(TensorId tensor, Axes axes) {
   tensors_.push_back(tensor);
-  axes_.push_back(std::move(axes));
-  return static_cast<Node>(tensors_.size() - 1);
+  return next_node(std::move(axes));
 }
 
 LabelId SketchGraph::label(const Axis& axis) {
