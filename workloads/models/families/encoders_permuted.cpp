@@ -8,21 +8,8 @@
 namespace shardsim::models {
 namespace {
 
-// Modules of all layers lie in four lists; what is padding is set to zero behind each layer.
-// Defaults: transformers 5.23, configuration_xlm.py.
-ModelSpec xlm_like(const Config& c, const std::string& prefix) {
-  Sizes n;
-  n.hidden = c.needed("emb_dim|hidden_size", 2048);
-  n.layers = c.layers("n_layers|num_hidden_layers", 12);
-  n.heads = n.kv_heads = c.needed("n_heads|num_attention_heads", 16);
-  n.head_dim = c.divided("emb_dim", n.hidden, "n_heads", n.heads);
-  n.width = 4 * n.hidden;
-  n.vocab = c.needed("vocab_size|n_words", 30145);
-  n.activation = c.flag("gelu_activation", true) ? "gelu" : "relu";
-  n.norm = NormKind::layer;
-  if (c.flag("asm", false)) c.fail("asm", "an adaptive softmax is not supported");
-  if (!c.flag("is_encoder", true)) c.fail("is_encoder", "the class is an encoder alone");
-  if (c.flag("pre_norm", false)) c.fail("pre_norm", "norms before the branches are not supported");
+// Of heads, tokenizers and adaptive softmaxes.
+void pass_over_other_uses(const Config& c) {
   c.pass_over({"embed_init_std",
                "sinusoidal_embeddings",
                "use_lang_emb",
@@ -47,6 +34,24 @@ ModelSpec xlm_like(const Config& c, const std::string& prefix) {
                "min_count",
                "asm_cutoffs",
                "asm_div_value"});
+}
+
+// Modules of all layers lie in four lists; what is padding is set to zero behind each layer.
+// Defaults: transformers 5.23, configuration_xlm.py.
+ModelSpec xlm_like(const Config& c, const std::string& prefix) {
+  Sizes n;
+  n.hidden = c.needed("emb_dim|hidden_size", 2048);
+  n.layers = c.layers("n_layers|num_hidden_layers", 12);
+  n.heads = n.kv_heads = c.needed("n_heads|num_attention_heads", 16);
+  n.head_dim = c.divided("emb_dim", n.hidden, "n_heads", n.heads);
+  n.width = 4 * n.hidden;
+  n.vocab = c.needed("vocab_size|n_words", 30145);
+  n.activation = c.flag("gelu_activation", true) ? "gelu" : "relu";
+  n.norm = NormKind::layer;
+  if (c.flag("asm", false)) c.fail("asm", "an adaptive softmax is not supported");
+  if (!c.flag("is_encoder", true)) c.fail("is_encoder", "the class is an encoder alone");
+  if (c.flag("pre_norm", false)) c.fail("pre_norm", "norms before the branches are not supported");
+  pass_over_other_uses(c);
   const double dropout = c.rate("dropout", 0.1);
   Mlp mlp = plain_mlp(n, "lin1", "lin2");
   mlp.name = "ffns.{}";

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/json.hpp"
 
@@ -47,66 +48,70 @@ double likeness(std::string_view a, std::string_view b) {
       wanted, fmt::join(names, ", ")));
 }
 
+// In the order in which they are listed.
+constexpr std::array tables = {dense_families,
+                               gemma_families,
+                               classic_families,
+                               expert_families,
+                               state_space_families,
+                               encoder_families,
+                               encoder_decoder_families,
+                               vision_families,
+                               image_text_families,
+                               image_text_kin_families,
+                               recent_image_text_families,
+                               modernbert_families,
+                               llama_kin_families,
+                               experts_kin_families,
+                               classic_kin_families,
+                               hybrid_families,
+                               shared_block_families,
+                               delta_rule_families,
+                               windowed_expert_families,
+                               t5gemma_families,
+                               convolutional_families,
+                               diffusion_families,
+                               recent_expert_families,
+                               experts_of_heads_families,
+                               latent_families,
+                               recurrent_families,
+                               encoder_kin_families,
+                               sparse_encoder_decoder_families,
+                               pair_families,
+                               recent_gemma_families,
+                               gemma3n_families,
+                               omni_families,
+                               more_encoder_families,
+                               phi4_multimodal_families,
+                               beit_families,
+                               segformer_families,
+                               swin2_families,
+                               depth_families,
+                               speech_families,
+                               detr_families,
+                               convolutional_kin_families,
+                               pyramid_families,
+                               segment_anything_families,
+                               video_families,
+                               mobilevit_families,
+                               pvt2_families,
+                               lightning_families,
+                               encoder_decoder_kin_families,
+                               mixed_encoder_families,
+                               permuted_encoder_families,
+                               block_attention_families,
+                               long_t5_families,
+                               q_former_families,
+                               megatron_families};
+
 }  // namespace
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> list;
-    for (const auto& table : {dense_families(),
-                              gemma_families(),
-                              classic_families(),
-                              expert_families(),
-                              state_space_families(),
-                              encoder_families(),
-                              encoder_decoder_families(),
-                              vision_families(),
-                              image_text_families(),
-                              image_text_kin_families(),
-                              recent_image_text_families(),
-                              modernbert_families(),
-                              llama_kin_families(),
-                              experts_kin_families(),
-                              classic_kin_families(),
-                              hybrid_families(),
-                              shared_block_families(),
-                              delta_rule_families(),
-                              windowed_expert_families(),
-                              t5gemma_families(),
-                              convolutional_families(),
-                              diffusion_families(),
-                              recent_expert_families(),
-                              experts_of_heads_families(),
-                              latent_families(),
-                              recurrent_families(),
-                              encoder_kin_families(),
-                              sparse_encoder_decoder_families(),
-                              pair_families(),
-                              recent_gemma_families(),
-                              gemma3n_families(),
-                              omni_families(),
-                              more_encoder_families(),
-                              phi4_multimodal_families(),
-                              beit_families(),
-                              segformer_families(),
-                              swin2_families(),
-                              depth_families(),
-                              speech_families(),
-                              detr_families(),
-                              convolutional_kin_families(),
-                              pyramid_families(),
-                              segment_anything_families(),
-                              video_families(),
-                              mobilevit_families(),
-                              pvt2_families(),
-                              lightning_families(),
-                              encoder_decoder_kin_families(),
-                              mixed_encoder_families(),
-                              permuted_encoder_families(),
-                              block_attention_families(),
-                              long_t5_families(),
-                              q_former_families(),
-                              megatron_families()}) {
-      list.insert(list.end(), table.begin(), table.end());
+    for (const auto& table : tables) {
+      const std::vector<Family> some = table();
+      list.insert(list.end(), some.begin(), some.end());
     }
     const std::vector<Family> derived = derived_families(list);
     list.insert(list.end(), derived.begin(), derived.end());

@@ -9,7 +9,7 @@ namespace shardsim::models {
 namespace {
 
 std::vector<std::int64_t> read_patch(const Config& c, const Canvas& canvas) {
-  const std::vector<std::int64_t> patch = c.sizes("patch_size", {1, 2, 2});
+  std::vector<std::int64_t> patch = c.sizes("patch_size", {1, 2, 2});
   if (patch.size() != 3 || patch[1] != patch[2]) {
     c.fail("patch_size", "is not of frames and two equal sides");
   }
