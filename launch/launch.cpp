@@ -115,6 +115,11 @@ Imported import_launch(std::string_view name, const std::string& text, const std
       imported.notes.emplace_back("the model is that of --model, whatever the file says of it");
     }
   }
+  if (!framework.other_programs.empty() && read.program.empty() && options.model.is_null()) {
+    imported.notes.emplace_back(
+        "no program is named: arguments are read as a decoder's, those of pretrain_gpt.py; another "
+        "program's model is named with --model");
+  }
   framework.to_experiment(sorted.facts, options, imported.notes, experiment);
   if (experiment["mesh"].empty()) experiment["mesh"]["dp"] = 1;
   for (const Setting& setting : options.settings) {

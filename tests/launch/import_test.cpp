@@ -130,8 +130,8 @@ TEST_CASE("A key that is left out, and one that is given behind the file") {
   LaunchOptions options{.devices = 8};
   options.leave_out = {"use-torch-fsdp2"};
   options.overrides = {"tensor_model_parallel_size=2", "--clip-grad=0"};
-  const Imported imported =
-      import_launch("megatron", llama + "--use-torch-fsdp2", "a.args", options);
+  const Imported imported = import_launch(
+      "megatron", "python pretrain_gpt.py " + llama + "--use-torch-fsdp2", "a.args", options);
   CHECK((*imported.experiment)["mesh"] == Json{{"dp", 4}, {"tp", 2}});
   CHECK((*imported.experiment)["strategy"]["clip_gradients"] == false);
   CHECK(imported.notes.size() == 1);

@@ -18,7 +18,8 @@ const std::string llama =
     "--global-batch-size 16 ";
 
 Imported imported(const std::string& arguments) {
-  return import_launch("megatron", llama + arguments, "a.args", {.devices = 8});
+  return import_launch("megatron", "python pretrain_gpt.py " + llama + arguments, "a.args",
+                       {.devices = 8});
 }
 
 Json made(const std::string& arguments) { return *imported(arguments).experiment; }
@@ -106,7 +107,11 @@ TEST_CASE("Arguments as a map of YAML, with variables of the environment") {
       "  --recompute-granularity: selective\n  --recompute-modules: \"[core_attn mlp]\"\n";
   LaunchOptions options{.devices = 8};
   options.overrides = {"TP=2"};
-  const Json experiment = *import_launch("megatron", text, "a.yaml", options).experiment;
+  const Imported decoder = import_launch("megatron", text, "a.yaml", options);
+  // BERT's files of this kind look no different.
+  REQUIRE(decoder.notes.size() == 1);
+  CHECK_THAT(decoder.notes.front(), Catch::Contains("no program is named"));
+  const Json experiment = *decoder.experiment;
   CHECK(experiment["mesh"] == Json{{"dp", 4}, {"tp", 2}});
   CHECK(experiment["workload"]["precision"]["compute"] == "bf16");
   CHECK(experiment["workload"]["rematerialization"] == Json{{"modules", {"core_attn", "mlp"}}});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -15,9 +16,6 @@
 
 namespace shardsim::models {
 namespace {
-
-constexpr std::string_view makes_no_tokens =
-    "inference of a model that makes no tokens (\"step\": \"forward\" evaluates it)";
 
 std::vector<const Stack*> running_stacks(const ModelSpec& spec) {
   std::vector<const Stack*> running;
@@ -332,7 +330,7 @@ class ModelGraph {
       if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in("head." + value.name);
     }
     if (head.kind == HeadKind::language) return add_language_head(c_, stack, x);
-    c_.refuse_if(c_.options.cache.has_value(), makes_no_tokens);
+    assert(!c_.options.cache);  // build.cpp: a model that makes no tokens has none
     return add_head(c_, stack, c_.leave_stack(stack, name, x));
   }
 
@@ -349,7 +347,7 @@ namespace {
 
 Workload build_network(const ModelSpec& spec, const WorkloadOptions& options, const Place& place) {
   GraphContext context(spec, options, place);
-  context.refuse_if(options.cache.has_value(), makes_no_tokens);
+  assert(!options.cache);
   NetworkGraph graph(context);
   const std::int64_t side = options.side.value_or(usual_side(*spec.network));
   const TensorId loss =
