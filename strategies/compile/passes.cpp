@@ -14,6 +14,7 @@
 #include "strategies/compile/stations.hpp"
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/frameworks/framework.hpp"
+#include "strategies/layout/expert_layout.hpp"
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
@@ -30,6 +31,10 @@ namespace {
 
 void assign(Compilation& c) {
   c.layout = assign(c.workload, c.mesh, c.strategy, c.step.optimizer.parameters);
+  // One layer may be a mixture's dense one.
+  if (c.layout.experts && c.step.kind != StepKind::layer) {
+    check_has_experts(c.workload, *c.layout.experts, c.strategy.place);
+  }
   const Framework* framework = find_framework(c.strategy.name);
   if (framework != nullptr && framework->check != nullptr) {
     framework->check(c.workload, c.step, c.mesh, c.strategy, c.layout);

@@ -66,10 +66,7 @@ class Assigner {
     pin_activations(workload_, mesh_, strategy_, result_);
     set_head_devices(workload_, strategy_.place, result_);
     check_context(workload_, result_, strategy_.place);
-    if (result_.experts) {
-      check_has_experts(workload_, *result_.experts, strategy_.place);
-      check_shares(workload_, *result_.experts, strategy_.place);
-    }
+    if (result_.experts) check_shares(workload_, *result_.experts, strategy_.place);
     find_idle_axes();
     return std::move(result_);
   }

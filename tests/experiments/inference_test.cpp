@@ -159,4 +159,17 @@ TEST_CASE("What steps of inference cannot be") {
              Contains("/precision/kv_cache: is of steps of inference"));
 }
 
+// DeepSeek-V3's first three layers are dense (first_k_dense_replace of its config.json).
+TEST_CASE("Experts are dealt out of mixtures, of which one layer may be dense") {
+  const std::string first_layer = R"({"workload": {"model": "deepseek-v3", "step": "layer",
+    "layer": 0, "batch": 8, "sequence": 512}, "mesh": {"dp": 8}, "machine": "dgx-h100",
+    "strategy": {"name": "megatron", "experts": {"parallel": 8}}})";
+  CHECK_NOTHROW(predict(read_experiments(parse_json(first_layer, "a.json"), "a.json").front(), {}));
+  CHECK_THROWS_WITH(
+      predicted(
+          R"("step": "train", "batch": 8, "sequence": 64)",
+          R"(, "mesh": {"dp": 8}, "strategy": {"name": "megatron", "experts": {"parallel": 8}})"),
+      Catch::Contains("a.json: /strategy/experts/parallel: gpt2 has no experts"));
+}
+
 }  // namespace shardsim::inference_test
