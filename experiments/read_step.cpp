@@ -90,6 +90,17 @@ StepKind read_kind(const JsonReader& json) {
   return kinds[static_cast<std::size_t>(found - names.begin())];
 }
 
+// What a step with a loss leaves beside its state.
+void read_reported(const JsonReader& workload, Step& step) {
+  const bool has_loss = !is_inference(step.kind) && step.kind != StepKind::layer;
+  const auto metrics = workload.find("metrics"), outputs = workload.find("outputs");
+  for (const auto& given : {metrics, outputs}) {
+    if (given && !has_loss) given->fail("is of steps with a loss: train, forward");
+  }
+  if (metrics) step.metrics = read_names(*metrics);
+  if (outputs) step.outputs = read_names(*outputs);
+}
+
 // Of steps of inference, and of no other.
 void read_cached(const JsonReader& workload, Step& step) {
   const auto of = [&](const char* key, StepKind kind) {
@@ -166,8 +177,7 @@ Step read_step(const JsonReader& workload) {
   if (const auto microbatches = workload.find("microbatches")) {
     step.microbatches = microbatches->integer(1, step.batch);
   }
-  if (const auto metrics = workload.find("metrics")) step.metrics = read_names(*metrics);
-  if (const auto outputs = workload.find("outputs")) step.outputs = read_names(*outputs);
+  read_reported(workload, step);
   if (const auto precision = workload.find("precision")) read_precision(*precision, step);
   if (const auto optimizer = workload.find("optimizer")) {
     read_optimizer(*optimizer, step.optimizer);

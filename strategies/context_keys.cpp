@@ -11,6 +11,7 @@ namespace {
 
 // In the order of the enum.
 const std::vector<std::string> methods = {"all-gather", "ring", "all-to-all", "ring+all-to-all"};
+const std::vector<std::string> states = {"refused", "all-gather", "heads"};
 constexpr std::int64_t most_devices = std::int64_t{1} << 20;
 
 bool has_ring(const ContextLayout& context) {
@@ -42,13 +43,18 @@ void read_ring(const JsonReader& json, ContextLayout& context) {
 void read_context(const JsonReader& strategy, ContextLayout& context) {
   const auto json = strategy.find("context");
   if (!json) return;
-  json->only_keys({"method", "balanced", "keeps", "rotation", "gradients", "head_devices"});
+  json->only_keys(
+      {"method", "balanced", "keeps", "rotation", "gradients", "head_devices", "states"});
   if (const auto method = json->find("method")) {
     const auto found = std::find(methods.begin(), methods.end(), method->choice(methods));
     context.method = static_cast<ContextMethod>(found - methods.begin());
     context.keeps_gathered &= context.method == ContextMethod::gather;
   }
   read_ring(*json, context);
+  if (const auto of_states = json->find("states")) {
+    const auto found = std::find(states.begin(), states.end(), of_states->choice(states));
+    context.states = static_cast<StateMethod>(found - states.begin());
+  }
   if (const auto balanced = json->find("balanced")) context.balanced = balanced->boolean();
   if (const auto keeps = json->find("keeps")) {
     context.keeps_gathered = keeps->choice({"parts", "gathered"}) == "gathered";
@@ -61,7 +67,8 @@ void read_context(const JsonReader& strategy, ContextLayout& context) {
 Json context_to_json(const ContextLayout& context) {
   Json json = {{"method", methods[static_cast<std::size_t>(context.method)]},
                {"balanced", context.balanced},
-               {"keeps", context.keeps_gathered ? "gathered" : "parts"}};
+               {"keeps", context.keeps_gathered ? "gathered" : "parts"},
+               {"states", states[static_cast<std::size_t>(context.states)]}};
   if (!has_ring(context)) return json;
   if (context.head_devices > 0) json["head_devices"] = context.head_devices;
   json["rotation"] = context.rotation == Rotation::gather ? "all-gather" : "messages";

@@ -254,13 +254,14 @@ const std::vector<StrategyKey> key_table = {
      /*of_recipes_alone=*/true},
     {"context",
      {},
-     R"({"method": "ring", "balanced": true, "rotation": "messages", "gradients": "compute"})",
+     R"({"method": "ring", "balanced": true, "rotation": "messages", "gradients": "compute", "states": "heads"})",
      "all-gather; frameworks have their own",
      "how attention reads keys and values of a sequence that is split: gathered, passed round in a "
      "ring, with heads split in its place by an all-to-all, or \"ring+all-to-all\", where "
      "\"head_devices\" neighbours split heads; whether a causal mask leaves devices as much; what "
      "is kept for backward of what was gathered; of a ring, whether parts go from device to device "
-     "or are gathered at once, and the type that gradients are added up in",
+     "or are gathered at once, and the type that gradients are added up in; whether state-space "
+     "layers exchange heads for the sequence, have it gathered or are refused",
      /*of_recipes_alone=*/true},
     {"shard_context",
      {},

@@ -104,6 +104,20 @@ Words ActivationReasons::words(const KeysPassedOn& fact, const Collective& call)
           "\"context\": {\"method\": \"all-gather\"} gathers keys and values before the kernel"};
 }
 
+Words ActivationReasons::words(const HeadsExchanged& fact, const Collective& call) const {
+  const std::string axes = builder_.names(call.axes);
+  if (!fact.enters) {
+    return {fmt::format("{} leaves each device of {} its part of the heads: the sequence is split "
+                        "again in their place",
+                        who(*fact.op), axes),
+            {}};
+  }
+  return {fmt::format("a state goes along the sequence, which {} split: behind {} heads are, in "
+                      "its place",
+                      axes, who(*fact.op)),
+          {}};
+}
+
 Words ActivationReasons::words(const OutputLeaves& fact, const Collective& call) const {
   return {fmt::format("{} leaves the step whole on every device of {} (\"outputs\": \"whole\")",
                       builder_.tensor(fact.tensor).name, builder_.names(call.axes)),

@@ -24,6 +24,7 @@ class ActivationReasons {
   [[nodiscard]] Words words(const RowsExchanged& fact, const Collective& call) const;
   [[nodiscard]] Words words(const RowsCounted& fact, const Collective& call) const;
   [[nodiscard]] Words words(const KeysPassedOn& fact, const Collective& call) const;
+  [[nodiscard]] Words words(const HeadsExchanged& fact, const Collective& call) const;
   [[nodiscard]] Words words(const OutputLeaves& fact, const Collective& call) const;
 
  private:

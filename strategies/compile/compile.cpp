@@ -2,17 +2,36 @@
 
 #include <cassert>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/json.hpp"
 #include "strategies/compile/passes.hpp"
+#include "strategies/partition/state_exchange.hpp"
 
 namespace shardsim {
+
+namespace {
+
+// As the strategy has it; `changed` holds one that is not as it was given.
+const Workload& as_planned(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
+                           std::optional<Workload>& changed) {
+  std::int64_t devices = 1;
+  for (const std::string& axis : strategy.sequence_axes) {
+    devices *= mesh.whole(*mesh.find(axis)).size;
+  }
+  if (devices == 1 || strategy.context.states != StateMethod::heads) return workload;
+  return changed.emplace(with_heads_exchanged(workload, devices));
+}
+
+}  // namespace
 
 CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mesh,
                      const Strategy& strategy) {
   using Clock = std::chrono::steady_clock;
-  Compilation compilation{workload, step, mesh, strategy};
+  std::optional<Workload> changed;
+  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy};
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {
     const auto begin = Clock::now();
@@ -26,7 +45,8 @@ CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mes
 
 Json compile_until(std::string_view last, const Workload& workload, const Step& step,
                    const Mesh& mesh, const Strategy& strategy) {
-  Compilation compilation{workload, step, mesh, strategy};
+  std::optional<Workload> changed;
+  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy};
   for (const Pass& pass : passes()) {
     pass.run(compilation);
     if (pass.name == last) return pass.station(compilation);

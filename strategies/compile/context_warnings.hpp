@@ -9,9 +9,8 @@
 
 namespace shardsim {
 
-// One line for each: states of scans that devices would pass on to each other, and windows, of
-// which a ring sends all keys. None where no axis splits the sequence.
+// Windows, of which a ring sends all keys. Nothing where no ring splits the sequence.
 [[nodiscard]] std::vector<std::string> context_warnings(const Workload& workload,
-                                                        const Layout& layout, const Mesh& mesh);
+                                                        const Layout& layout);
 
 }  // namespace shardsim

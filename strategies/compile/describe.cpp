@@ -341,7 +341,7 @@ void describe(Compilation& c) {
   compiled.warnings = layout.warnings;
   compiled.warnings.insert(compiled.warnings.end(), c.strategy.notes.begin(),
                            c.strategy.notes.end());
-  for (std::string& warning : context_warnings(workload, layout, mesh)) {
+  for (std::string& warning : context_warnings(workload, layout)) {
     compiled.warnings.push_back(std::move(warning));
   }
   if (const std::string uneven = uneven_stages(c); !uneven.empty()) {

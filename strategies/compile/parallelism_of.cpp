@@ -42,7 +42,8 @@ Parallelism parallelism_of(const Reason& reason, const AxisList& axes, const Mes
             std::is_same_v<Fact, OptimizerReads> || std::is_same_v<Fact, UnitUpdated>;
         if constexpr (std::is_same_v<Fact, RowsExchanged> || std::is_same_v<Fact, RowsCounted>) {
           return Parallelism::expert;
-        } else if constexpr (std::is_same_v<Fact, KeysPassedOn>) {
+        } else if constexpr (std::is_same_v<Fact, KeysPassedOn> ||
+                             std::is_same_v<Fact, HeadsExchanged>) {
           return Parallelism::context;
         } else if constexpr (std::is_same_v<Fact, SharedAddedUp>) {
           return Parallelism::pipeline;

@@ -39,6 +39,7 @@ std::int64_t number_of(const JsonReader& strategy, std::string_view key, std::in
 
 void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                      Strategy& options) {
+  options.context.states = StateMethod::refused;  // runtime/sequence_parallel: of attention
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);

@@ -80,6 +80,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   complete_kernels(options);
   options.split_latents = options.kernels->value("base", Json()) == "eager";
   split_context(mesh, roles, ContextMethod::ring, options);
+  options.context.states = StateMethod::heads;
   options.shards_over_context = options.shards_parameters && !options.sequence_axes.empty();
 }
 

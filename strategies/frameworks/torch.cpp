@@ -26,6 +26,7 @@ void split_context_as_torch(const Mesh& mesh, const AxisRoles& roles, Strategy& 
   split_context(mesh, roles, ContextMethod::ring, options);
   options.context.rotation = Rotation::gather;
   options.context.wide_gradients = true;
+  options.context.states = StateMethod::refused;  // of attention alone
 }
 
 // What FSDP of both versions and DTensors do.
@@ -62,7 +63,8 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
                       Strategy& options) {
   begin_sharded(strategy, mesh, roles, options);
   leave_loss_eager(*options.kernels);
-  options.context = {.method = ContextMethod::gather, .keeps_gathered = true};
+  options.context = {
+      .method = ContextMethod::gather, .keeps_gathered = true, .states = StateMethod::refused};
   options.sequence_parallel = options.splits_model;
   options.loss_parallel = true;
   options.shard_dimension = ShardDimension::fitting;

@@ -13,6 +13,7 @@
 #include "strategies/layout/layout_json.hpp"
 #include "strategies/layout/pins.hpp"
 #include "strategies/rules/pattern_rules.hpp"
+#include "workloads/step/outputs.hpp"
 
 namespace shardsim {
 namespace {
@@ -57,7 +58,7 @@ class Assigner {
     result_.zero_stage = strategy_.zero_stage;
     result_.experts = strategy_.experts;
     if (strategy_.whole_outputs) {
-      for (const TensorId output : workload_.outputs) {
+      for (const TensorId output : outputs_of(workload_)) {
         result_.leaving[output] = replicated(tensor(output).dims.size());
       }
     }

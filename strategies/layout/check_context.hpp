@@ -8,7 +8,8 @@
 namespace shardsim {
 
 // Throws InputError, at the strategy's key: a sequence whose parts are not all alike, heads that
-// are no multiple of the devices that they are split over.
+// are no multiple of the devices that they are split over, a layer whose state goes along the
+// sequence where nothing hands it on (StateMethod).
 void check_context(const Workload& workload, const Layout& layout, const Place& strategy);
 
 }  // namespace shardsim

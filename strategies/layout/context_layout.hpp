@@ -22,6 +22,13 @@ enum class ContextMethod : std::uint8_t { gather, ring, all_to_all, ring_all_to_
 // How keys and values of a ring's parts come to all devices.
 enum class Rotation : std::uint8_t { messages, gather };
 
+// What becomes of layers that hand a state along the sequence.
+//
+//   refused  a framework has nothing for them
+//   gather   the sequence is gathered before them, and every device works on all of it
+//   heads    Mamba 2's exchange heads for the sequence (partition/state_exchange.hpp)
+enum class StateMethod : std::uint8_t { refused, gather, heads };
+
 struct ContextLayout {
   ContextMethod method = ContextMethod::gather;
   bool balanced = true;  // parts are pairs from both ends; false: in order, and the last device has
@@ -31,6 +38,7 @@ struct ContextLayout {
   std::int64_t head_devices = 0;  // of ring_all_to_all: that split heads; 0: as many as fit
   bool wide_gradients = false;  // of a ring: added up in fp32, and sent so (PyTorch); false: in the
                                 // compute dtype
+  StateMethod states = StateMethod::gather;
   friend bool operator==(const ContextLayout&, const ContextLayout&) = default;
 };
 

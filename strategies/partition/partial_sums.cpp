@@ -103,6 +103,12 @@ AxisList PartialSums::made(TensorId tensor) const {
   // Once: along a chain of linear ops each asks the one before.
   const AxisList passed_by_op = passed_on(*op);
   AxisList axes = summed_axes(*op, result->dims, factors_of(*op, passed_by_op));
+  const bool has_heads = layout_.context.states == StateMethod::heads &&
+                         kind_of(*op) == OpKind::chunked_scan &&
+                         workload_.tensors[at(tensor)].role != TensorRole::parameter_gradient;
+  if (has_heads) {  // of whole sequences (state_exchange.hpp)
+    std::erase_if(axes, [&](const AxisRef& axis) { return contains(layout_.sequence_axes, axis); });
+  }
   if (splits_context(*op) && !ring_.empty()) {
     // Gradients of keys come home whole.
     std::erase_if(axes, [&](const AxisRef& axis) { return contains(ring_, axis); });

@@ -14,7 +14,9 @@
 #include "strategies/partition/row_exchange.hpp"
 #include "strategies/partition/saved_inputs.hpp"
 #include "strategies/partition/spmd_builder.hpp"
+#include "strategies/partition/state_exchange.hpp"
 #include "strategies/partition/statistics.hpp"
+#include "workloads/step/outputs.hpp"
 
 namespace shardsim {
 namespace {
@@ -32,7 +34,8 @@ class Partitioner {
         heads_(head_axes(layout)),
         home_(workload.tensors.size(), no_value),
         trains_(has_backward(workload)),
-        saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs) {
+        saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs),
+        states_(builder_, layout) {
     if (trains_) kept_for_backward_ = kept_for_backward(workload);
   }
 
@@ -104,7 +107,7 @@ class Partitioner {
 
   // They are there when the step ends, and a program has their place from its start.
   void add_outputs(BlockPass& pass) {
-    for (const TensorId id : workload_.outputs) {
+    for (const TensorId id : outputs_of(workload_)) {
       const auto leaving = layout_.leaving.find(id);
       const Sharding& leaves =
           leaving != layout_.leaving.end() ? leaving->second : shardings_.of(id);
@@ -357,7 +360,8 @@ class Partitioner {
       home_[at(id)] = builder_.bring(made, target, Stream::reductions, reason, pass.body);
     } else {
       const OpMakes reason{&op, made, target};
-      home_[at(id)] = builder_.bring(made, target, Stream::activations, reason, pass.body);
+      const ValueId brought = builder_.bring(made, target, Stream::activations, reason, pass.body);
+      home_[at(id)] = states_.send(op, id, brought, category_of(id), pass);
       if (kept_for_backward_.contains(id)) saved_inputs_.keep(id, made);
     }
   }
@@ -388,6 +392,7 @@ class Partitioner {
   std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it
   std::set<TensorId> kept_for_backward_;
   SavedInputs saved_inputs_;
+  StateExchange states_;
 };
 
 }  // namespace

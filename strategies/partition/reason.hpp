@@ -49,6 +49,11 @@ struct RowsCounted {
 struct KeysPassedOn {
   const Op* op = nullptr;
 };
+// Heads of a state-space layer in place of the sequence, or back, or gradients of these.
+struct HeadsExchanged {
+  const Op* op = nullptr;
+  bool enters = false;  // the layer
+};
 // What leaves the step.
 struct OutputLeaves {
   TensorId tensor = no_tensor;
@@ -84,8 +89,9 @@ struct MetricSummed {
   std::string metric;
 };
 
-using Reason = std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, RowsExchanged,
-                            RowsCounted, KeysPassedOn, OutputLeaves, UnitGathered, GradientsReduced,
-                            OptimizerReads, UnitUpdated, SharedAddedUp, LossAveraged, MetricSummed>;
+using Reason =
+    std::variant<std::monostate, InputEnters, OpReads, OpMakes, OpNeeds, RowsExchanged, RowsCounted,
+                 KeysPassedOn, HeadsExchanged, OutputLeaves, UnitGathered, GradientsReduced,
+                 OptimizerReads, UnitUpdated, SharedAddedUp, LossAveraged, MetricSummed>;
 
 }  // namespace shardsim

@@ -31,7 +31,8 @@ Item scalar_sum(SpmdBuilder& builder, const AxisList& axes, const std::string& n
 
 void add_scalar_sums(SpmdBuilder& builder, const AxisList& data_axes, const Runtime& runtime,
                      const Step& step, BlockPass& pass) {
-  if (data_axes.empty()) return;
+  const bool has_loss = !is_inference(step.kind) && step.kind != StepKind::layer;
+  if (data_axes.empty() || !has_loss) return;
   const ValueId loss = builder.step.loss;
   if (runtime.averages_loss) {
     const bool each = runtime.reductions.each_microbatch == ReduceEachMicrobatch::all;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -75,11 +76,63 @@ TEST_CASE("What is left out of a split sequence is said") {
   const Json windows = {{"base", "mistral-7b-v0.1"}, {"num_hidden_layers", 2}};  // of 4,096
   CHECK(says(warnings(windows, "ring", 4), "Transformer Engine refuses windows in a ring"));
   CHECK_FALSE(says(warnings(windows, "all-gather", 4), "windows in a ring"));
-  const Json mixed = {{"base", "nemotron-3-nano-30b-a3b"}, {"num_hidden_layers", 6}};
-  CHECK(says(warnings(mixed, "ring", 4), "scans are planned of each device's part alone"));
-  CHECK_FALSE(says(warnings(mixed, "ring", 1), "scans are planned"));
   const Json plain = {{"base", "llama-3.1-8b"}, {"num_hidden_layers", 2}};
   CHECK_FALSE(says(warnings(plain, "ring", 4), "windows in a ring"));
+}
+
+// Megatron-Core 0.16, ssm/mamba_context_parallel.py and mamba_mixer.py: z, x, B, C and steps by an
+// all-to-all each, the result by another; gradients of them all. Nemotron 3 Nano has 64 heads of 64
+// in 8 groups with a state of 128. A prefill's norm is behind the exchange, and so is z again.
+TEST_CASE("State-space layers exchange heads for the sequence") {
+  constexpr std::int64_t tokens = 8192, wide = 64 * 64, state = 8 * 128, heads = 64;
+  const auto exchanged = [&](const char* kind, std::int64_t context, std::int64_t model) {
+    const Json config = {{"base", "nemotron-3-nano-30b-a3b"}, {"num_hidden_layers", 1}};
+    const Mesh mesh({{"cp", context}, {"tp", model}});
+    Step step{.batch = 1, .sequence = tokens};
+    if (kind == std::string("prefill")) step.kind = StepKind::prefill;
+    const Json json = {{"name", "megatron"}};
+    const Plan plan =
+        compile(build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step), step,
+                mesh, read_strategy(JsonReader(json, {"strategy", ""}), mesh))
+            .plan;
+    const auto is_one = [](const Collective& c) { return c.kind == CollectiveKind::all_to_all; };
+    return std::pair{test::count(plan, is_one), test::payload(plan, is_one)};
+  };
+  const std::int64_t two = tokens / 2 * 2;  // bytes of a number of each token of one of two devices
+  CHECK(exchanged("train", 2, 1) == std::pair{12L, 2 * two * (3 * wide + 2 * state + heads)});
+  CHECK(exchanged("prefill", 2, 1) == std::pair{7L, two * (4 * wide + 2 * state + heads)});
+  // A group on each device of the model: both of the sequence read its b and c.
+  CHECK(exchanged("train", 2, 8) ==
+        std::pair{12L, 2 * two * (3 * wide / 8 + 2 * 2 * state / 8 + heads / 8)});
+  CHECK(exchanged("train", 1, 8).first == 0);
+}
+
+TEST_CASE("A state along a split sequence is refused where nothing hands it on") {
+  const auto refused = [](const Json& model, const Json& strategy, std::int64_t devices) {
+    const Mesh mesh({{"cp", devices}});
+    const Step step{.batch = 1, .sequence = 12288};
+    try {
+      (void)compile(build_step(load_model_config(JsonReader(model, {"model", ""}), ""), step), step,
+                    mesh, read_strategy(JsonReader(strategy, {"strategy", ""}), mesh));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Json mixed = {{"base", "nemotron-3-nano-30b-a3b"}, {"num_hidden_layers", 6}};
+  const Json megatron = {{"name", "megatron"}}, torch = {{"name", "fsdp2"}};
+  CHECK_THAT(refused(mixed, torch, 2), Contains("/context: model.layers.{}.mixer.conv1d hands a "
+                                                "state along the sequence"));
+  CHECK_THAT(refused(mixed, megatron, 3),
+             Contains("64 heads of model.layers.{}.mixer.scan do not go evenly over 3 devices"));
+  const Json by_channel = {{"architectures", {"MambaForCausalLM"}},
+                           {"model_type", "mamba"},
+                           {"hidden_size", 256},
+                           {"num_hidden_layers", 1},
+                           {"vocab_size", 512}};
+  CHECK_THAT(refused(by_channel, megatron, 2),
+             Contains("of which heads are exchanged in Mamba 2 alone"));
+  CHECK(refused(mixed, megatron, 2).empty());
 }
 
 TEST_CASE("In a ring keys and values go round, and backward their gradients come home") {

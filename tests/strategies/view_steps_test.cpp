@@ -102,4 +102,16 @@ TEST_CASE("Llama, Mixtral, DeepSeek, Nemotron-H, GPT and ViT run under every sys
   }
 }
 
+// paxml's decoding answers are whole on every device (partitioning.py; the loss, of which there is
+// none, is what its other steps add up), as numbers of 8 bytes; those that come in lie over model.
+TEST_CASE("praxis' decoding gathers tokens, and adds up no loss") {
+  Step step{.batch = 8};
+  step.kind = StepKind::decode;
+  step.context = 256;
+  const std::string praxis = R"({"name": "praxis", "weights": [], "batch_axes": ["data"],)"
+                             R"( "inputs_split_mapping": {"map_2d": [["data"], null]}})";
+  CHECK(collectives(compile_step("llama-3.1-8b", mesh, praxis, step).plan) ==
+        Lines{"forward all-gather model 16 int64", "forward all-gather data 64 int64"});
+}
+
 }  // namespace shardsim::test

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/index.hpp"
+
 namespace shardsim {
 namespace {
 
@@ -42,6 +44,14 @@ void add_outputs(Workload& workload, const std::vector<std::string>& outputs, co
     }
     workload.outputs.push_back(add_output(workload, output));
   }
+}
+
+std::vector<TensorId> outputs_of(const Workload& workload) {
+  std::vector<TensorId> outputs = workload.outputs;
+  const bool is_loss = workload.loss == no_tensor || has_backward(workload) ||
+                       workload.tensors[at(workload.loss)].dims.empty();
+  if (!is_loss) outputs.push_back(workload.loss);
+  return outputs;
 }
 
 }  // namespace shardsim

@@ -19,4 +19,7 @@ namespace shardsim {
 // an unknown output, one that is there twice.
 void add_outputs(Workload& workload, const std::vector<std::string>& outputs, const Place& place);
 
+// Those, and of a step of inference what its last op makes.
+[[nodiscard]] std::vector<TensorId> outputs_of(const Workload& workload);
+
 }  // namespace shardsim

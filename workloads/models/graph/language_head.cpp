@@ -110,9 +110,9 @@ class LanguageHead {
     return c_.g.cross_entropy(logits, labels, vocab, loss);
   }
 
-  // The likeliest, of whole logits.
+  // The number of the likeliest, of whole logits.
   TensorId next_token(TensorId logits) {
-    return c_.g.top_k("next_token", logits, c_.vocab(), c_.label("one", 1)).first;
+    return c_.g.top_k("next_token", logits, c_.vocab(), c_.label("one", 1)).second;
   }
 
   GraphContext& c_;
