@@ -163,7 +163,26 @@ void read_kept_over(const JsonReader& json, const Mesh& mesh, Strategy& options)
 // runtime: gradients are reduced once, as torch.distributed.pipelining has it.
 void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& roles,
                  Strategy& options) {
-  if (options.is_rule_system()) return;
+  options.shifting = read_shifting_stages(json, mesh, roles);
+  const Framework* framework = find_framework(options.name);
+  if (options.shifting && framework != nullptr && framework->name != "xla") {
+    json.at("pipeline")
+        .at("schedule")
+        .fail(fmt::format("\"shifting\" is one program that XLA splits; {} has the schedules of "
+                          "docs/pipelines.md",
+                          options.name));
+  }
+  if (options.shifting) {
+    if (options.shifting->stages == 1) options.shifting.reset();
+    return;
+  }
+  if (options.is_rule_system()) {
+    if (json.is_object() && json.find("pipeline")) {
+      json.at("pipeline")
+          .fail("of a rule system's program stages shift: \"schedule\": \"shifting\"");
+    }
+    return;
+  }
   const auto has_key = [&](std::string_view key) {
     return json.is_object() && json.find(key).has_value();
   };
@@ -181,7 +200,6 @@ void read_stages(const JsonReader& json, const Mesh& mesh, const AxisRoles& role
     options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   }
   options.runtime.reductions.after_last_backward = options.shards_parameters;
-  const Framework* framework = find_framework(options.name);
   if (framework != nullptr && framework->stages != nullptr) framework->stages(options);
 }
 
@@ -315,6 +333,7 @@ Json strategy_to_json(const Strategy& options) {
   }
   if (!json.contains("activations")) json["activations"] = rules_to_json(options.activations);
   if (options.pipeline) json["pipeline"] = pipeline_to_json(*options.pipeline);
+  if (options.shifting) json["pipeline"] = shifting_stages_to_json(*options.shifting);
   if (!options.layout.is_null()) json["layout"] = *options.layout;
   return json;
 }

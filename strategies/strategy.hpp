@@ -39,6 +39,7 @@
 #include "strategies/pipeline.hpp"
 #include "strategies/rules/system_axes.hpp"
 #include "strategies/runtime/runtime.hpp"
+#include "strategies/shifting_stages.hpp"
 
 namespace shardsim {
 
@@ -105,8 +106,9 @@ struct Strategy {
   OwnedJson kernels;                     // null: nothing said
   std::vector<std::string> notes;        // of what is said and not modelled
   Runtime runtime;
-  std::optional<Pipeline> pipeline;  // where the mesh has stages
-  bool exchanges_messages = false;   // Megatron's interleaved 1F1B without overlap of messages
+  std::optional<ShiftingStages> shifting{};  // in place of a pipeline of several programs
+  std::optional<Pipeline> pipeline;          // where the mesh has stages
+  bool exchanges_messages = false;  // Megatron's interleaved 1F1B without overlap of messages
 
   [[nodiscard]] bool is_rule_system() const { return !system.is_null(); }
 };

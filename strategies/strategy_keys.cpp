@@ -310,8 +310,8 @@ const std::vector<StrategyKey> key_table = {
      {},
      R"({"schedule": "interleaved-1f1b", "virtual_stages": 2, "layers": [20, 21, 21, 18]})",
      "1F1B with layers dealt out evenly, where the mesh has an axis for stages",
-     "the schedule, stages per rank and layers of stages (docs/pipelines.md)",
-     /*of_recipes_alone=*/true},
+     "the schedule, stages per rank and layers of stages (docs/pipelines.md); of rule systems and "
+     "xla {\"schedule\": \"shifting\", \"repeats\": 2, \"stream_io\": false}, one program"},
     {"rules",
      {},
      R"([{"pattern": "q_proj", "spec": ["fsdp", null]}, ...])",

@@ -21,8 +21,15 @@ const Workload& as_planned(const Workload& workload, const Mesh& mesh, const Str
   for (const std::string& axis : strategy.sequence_axes) {
     devices *= mesh.whole(*mesh.find(axis)).size;
   }
-  if (devices == 1 || strategy.context.states != StateMethod::heads) return workload;
-  return changed.emplace(with_heads_exchanged(workload, devices));
+  const Workload* planned = &workload;
+  if (devices > 1 && strategy.context.states == StateMethod::heads) {
+    planned = &changed.emplace(with_heads_exchanged(*planned, devices));
+  }
+  if (strategy.shifting) {
+    changed = with_layers_of_a_stage(*planned, *strategy.shifting);
+    planned = &*changed;
+  }
+  return *planned;
 }
 
 }  // namespace
@@ -31,7 +38,8 @@ CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mes
                      const Strategy& strategy) {
   using Clock = std::chrono::steady_clock;
   std::optional<Workload> changed;
-  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy};
+  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy,
+                          workload};
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {
     const auto begin = Clock::now();
@@ -46,7 +54,8 @@ CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mes
 Json compile_until(std::string_view last, const Workload& workload, const Step& step,
                    const Mesh& mesh, const Strategy& strategy) {
   std::optional<Workload> changed;
-  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy};
+  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy,
+                          workload};
   for (const Pass& pass : passes()) {
     pass.run(compilation);
     if (pass.name == last) return pass.station(compilation);

@@ -313,7 +313,7 @@ void describe(Compilation& c) {
   const Step& step = c.step;
   CompiledStep& compiled = c.compiled;
   Plan& plan = compiled.plan;
-  plan.subject = subject_of(workload, step, c.strategy);
+  plan.subject = subject_of(c.given, step, c.strategy);
   describe_kernels(c);
   for (const ParameterLayout& a : layout.parameters) {
     compiled.parameters.push_back(describe(a, workload, mesh, step.optimizer.parameters));
@@ -362,6 +362,7 @@ void describe(Compilation& c) {
   }
   AxisList others = layout.idle_axes;
   if (c.strategy.pipeline) others.push_back(mesh.whole(*mesh.find(c.strategy.pipeline->axis)));
+  if (c.strategy.shifting) others.push_back(mesh.whole(*mesh.find(c.strategy.shifting->axis)));
   tell_of_attention(workload, spmd, mesh, layout, others, compiled);
   compiled.rules = layout.rules;
   *compiled.layout = layout_to_json(layout, workload, mesh);

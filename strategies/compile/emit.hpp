@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "strategies/partition/spmd.hpp"
 #include "strategies/runtime/runtime.hpp"
 #include "strategies/schedule/schedule.hpp"
+#include "strategies/shifting_stages.hpp"
 
 namespace shardsim {
 
@@ -36,6 +38,8 @@ struct EmitInput {
   bool clips = false;                 // gradients, by the norm of them all
   AxisList shard_axes = {};           // over which parameters are sharded as over one
   bool updates_routing = false;       // biases of routers, by how many rows each expert has had
+  std::optional<ShiftingPipeline> shifting = {};  // of one program (shifting_stages.hpp)
+  Shifts shifts = {};                             // between its iterations
 };
 
 // Fills mesh, names, kernels, collectives, transfers and programs of the plan.

@@ -62,7 +62,7 @@ class ProgramEmitter::Pair {
 
   void end(Lane& lane) {
     enter(lane);
-    e_.end_passage(lane.action, std::move(lane.passage));
+    e_.end_passage(lane.action, lane.passage);
     e_.end_action(lane.action);
   }
 

@@ -11,8 +11,7 @@ namespace shardsim {
 void ProgramEmitter::begin_action(const Action& action) {
   microbatch_ = action.microbatch;
   buffers_.select(microbatch_);
-  const auto stages = static_cast<std::int64_t>(input_.schedule.shape.stages_of(rank_).size());
-  passes_left_.try_emplace(microbatch_, stages);
+  passes_left_.try_emplace(microbatch_, passes_with_.at(microbatch_));
 }
 
 void ProgramEmitter::open_ddp_bucket(const OpenBucket& bucket) {
@@ -80,7 +79,7 @@ void ProgramEmitter::forward(const Action& action) {
   for (std::size_t k = 0; k < passage.segments.size(); ++k) {
     run_segment(passage, k, Phase::forward);
   }
-  end_passage(action, std::move(passage));
+  end_passage(action, passage);
 }
 
 ProgramEmitter::Passage ProgramEmitter::begin_backward(const Action& action, Part part) {
@@ -108,7 +107,7 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     run_segment(passage, k, phases[static_cast<std::size_t>(part)]);
   }
   reduce_waiting();
-  if (part != Part::weight) end_passage(action, std::move(passage));
+  if (part != Part::weight) end_passage(action, passage);
 }
 
 void ProgramEmitter::run_segment(Passage& passage, std::size_t k, Phase phase) {
@@ -134,18 +133,36 @@ void ProgramEmitter::leave_segment(Passage& passage, std::size_t k, Phase phase)
             segment.instance.ordinal);
 }
 
+void ProgramEmitter::hand_over(std::int16_t stage, std::int32_t microbatch, bool is_gradient,
+                               const std::vector<BufferIndex>& carried) {
+  if (stage < 0 || at(stage) == input_.stages.size()) return;
+  inlets_[{stage, microbatch, is_gradient}] = carried;
+}
+
 // What has been carried to its end goes into the next stage, or the one before.
-void ProgramEmitter::end_passage(const Action& action, Passage passage) {
+void ProgramEmitter::end_passage(const Action& action, const Passage& passage) {
+  if (input_.shifting) return end_shifting_passage(action, passage.carried);
   const bool is_gradient = action.kind != ActionKind::forward;
   const auto next = static_cast<std::int16_t>(action.stage + (is_gradient ? -1 : 1));
-  if (next < 0 || at(next) == input_.stages.size()) return;
-  inlets_[{next, action.microbatch, is_gradient}] = std::move(passage.carried);
+  hand_over(next, action.microbatch, is_gradient, passage.carried);
+}
+
+// How often each stage of the rank is passed, and how many passes a microbatch's values live for.
+void ProgramEmitter::count_actions() {
+  const bool trains = has_backward(input_.workload);
+  for (const Action& action : input_.schedule.of_rank[at(rank_)]) {
+    const bool counts =
+        trains ? releases_activations(action.kind) : action.kind == ActionKind::forward;
+    if (!counts) continue;
+    ++passes_of_[action.stage];
+    ++passes_with_[action.microbatch];
+  }
 }
 
 void ProgramEmitter::count_pass(std::int16_t stage) {
   const std::int64_t done = passes_done_[stage]++;
   is_first_pass_ = done == 0;
-  is_last_pass_ = done + 1 == input_.schedule.shape.microbatches;
+  is_last_pass_ = done + 1 == passes_of_.at(stage);
 }
 
 }  // namespace shardsim

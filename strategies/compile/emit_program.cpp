@@ -67,6 +67,7 @@ ProgramEmitter::ProgramEmitter(const EmitInput& input, const std::vector<bool>& 
     exchange_stream_ = static_cast<std::uint8_t>(program_.streams.size());
     program_.streams.emplace_back("exchanges of rows");
   }
+  count_actions();
   assert(streams_of_a_step.size() == stream_count);
   assert(program_.streams.size() <= most_streams);
 }

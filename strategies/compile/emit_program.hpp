@@ -260,12 +260,18 @@ class ProgramEmitter {
   void run_segment(Passage& passage, std::size_t k, Phase phase);
   void enter_segment(const Passage& passage, std::size_t k, Phase phase);
   void leave_segment(Passage& passage, std::size_t k, Phase phase);
-  void end_passage(const Action& action, Passage passage);
+  void end_passage(const Action& action, const Passage& passage);
   void optimizer(std::int16_t stage);
   void gather(std::int16_t stage);  // all parameters of a stage
   void give_back(std::int16_t stage);
   void reduce(std::int16_t stage);
   void count_pass(std::int16_t stage);
+  void count_actions();
+  void hand_over(std::int16_t stage, std::int32_t microbatch, bool is_gradient,
+                 const std::vector<BufferIndex>& carried);
+  void end_shifting_passage(const Action& action, const std::vector<BufferIndex>& carried);
+  [[nodiscard]] std::vector<BufferIndex> shift(const std::vector<BufferIndex>& carried,
+                                               bool is_gradient);
 
   [[nodiscard]] std::vector<BufferIndex> take(const Inlet& inlet);
   void enter(const std::vector<ValueId>& values, const std::vector<BufferIndex>& carried,
@@ -361,6 +367,8 @@ class ProgramEmitter {
   std::vector<BufferIndex> made_;  // gradients of the pass under way
   TaskId norm_ = no_task;          // by which gradients are scaled, so far as it is added up
   std::map<Inlet, std::vector<BufferIndex>> inlets_;
+  std::map<std::int16_t, std::int64_t> passes_of_;    // by stage: microbatches that go through it
+  std::map<std::int32_t, std::int64_t> passes_with_;  // by microbatch: stages that it goes through
   std::map<std::int16_t, std::int64_t> passes_done_;  // by stage: microbatches that are through
   std::map<std::int32_t, std::int64_t> passes_left_;  // by microbatch: stages still to go through
   std::vector<TaskId> after_;                         // of the task that is being written

@@ -39,8 +39,9 @@ void assign(Compilation& c) {
   if (framework != nullptr && framework->check != nullptr) {
     framework->check(c.workload, c.step, c.mesh, c.strategy, c.layout);
   }
-  c.stages =
-      c.strategy.pipeline ? stage_ranges(c.workload, *c.strategy.pipeline) : one_stage(c.workload);
+  c.stages = c.strategy.pipeline   ? stage_ranges(c.workload, *c.strategy.pipeline)
+             : c.strategy.shifting ? shifting_ranges(c.workload, *c.strategy.shifting)
+                                   : one_stage(c.workload);
 }
 
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
@@ -117,6 +118,8 @@ void make_schedule(Compilation& c) {
     Pipeline pipeline = *c.strategy.pipeline;
     pipeline.schedule.pairs = pairs;
     c.schedule = schedule_of(pipeline, microbatches);
+  } else if (c.strategy.shifting) {
+    c.schedule = shifting_schedule(pipeline_of(*c.strategy.shifting, microbatches), trains);
   } else {
     c.schedule = accumulation_schedule(microbatches, trains, pairs);
   }
@@ -125,6 +128,8 @@ void make_schedule(Compilation& c) {
 
 void emit(Compilation& c) {
   const std::optional<Pipeline>& pipeline = c.strategy.pipeline;
+  std::optional<ShiftingPipeline> shifting;
+  if (c.strategy.shifting) shifting = pipeline_of(*c.strategy.shifting, c.step.microbatches);
   const EmitInput input{
       .step = c.spmd,
       .workload = c.workload,
@@ -140,7 +145,9 @@ void emit(Compilation& c) {
       .optimizer = c.step.optimizer.kind,
       .clips = clips(c.strategy.runtime, c.step),
       .shard_axes = c.strategy.shards_over_context ? shard_axes(c.strategy, c.mesh) : AxisList{},
-      .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss};
+      .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss,
+      .shifting = shifting,
+      .shifts = shifting ? shifts_of(*c.strategy.shifting, c.workload, c.mesh) : Shifts{}};
   c.compiled.plan = emit(input);
 }
 

@@ -36,6 +36,7 @@ struct Compilation {
   const Step& step;
   const Mesh& mesh;
   const Strategy& strategy;
+  const Workload& given;  // `workload`, but for what the strategy itself changes of it
 
   Layout layout{};
   TensorShardings shardings{};

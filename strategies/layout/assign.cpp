@@ -318,6 +318,7 @@ class Assigner {
       const MeshAxis& axis = mesh_.axes()[i];
       if (axis.size == 1 || overlaps_any(mesh_.whole(static_cast<int>(i)), used)) continue;
       if (strategy_.pipeline && strategy_.pipeline->axis == axis.name) continue;
+      if (strategy_.shifting && strategy_.shifting->axis == axis.name) continue;
       result_.idle_axes.push_back(mesh_.whole(static_cast<int>(i)));
     }
   }

@@ -30,6 +30,7 @@ class SystemAssigner {
       tree.leaves.push_back(made.leaf);
       tree.leaves.back().dtype = result_.stored_dtype;
       tree.leaves.back().place = strategy_.place;
+      if (strategy_.shifting) stack_stages(made, tree.leaves.back());
     }
     const RuleSystem& system = *find_rule_system(strategy_.name);
     if (system.reads_logical_axes) require_logical_axes(tree);
@@ -79,10 +80,22 @@ class SystemAssigner {
             workload_.view ? fmt::format("view \"{}\"", workload_.view->name) : "their own names"));
   }
 
+  // Rules see the layers of all stages in a stack, of which the workload has those of one.
+  void stack_stages(const TreeLeaf& made, ParameterLeaf& leaf) const {
+    for (std::size_t d = 0; d < made.dims.size(); ++d) {
+      if (!made.dims[d]) leaf.shape[d] *= strategy_.shifting->stages;
+    }
+  }
+
   // A step computes layer by layer: each device has all of them, or a pipeline's stage.
   void require_whole_layers(const TreeLeaf& leaf, const Sharding& sharding) const {
     for (std::size_t d = 0; d < leaf.dims.size(); ++d) {
-      if (leaf.dims[d] || sharding.dims[d].axes.empty()) continue;
+      const AxisList& axes = sharding.dims[d].axes;
+      if (leaf.dims[d] || axes.empty()) continue;
+      // Stages that shift: the workload has the layers of one.
+      const bool are_stages = strategy_.shifting && axes.size() == 1 &&
+                              axes.front() == mesh_.whole(*mesh_.find(strategy_.shifting->axis));
+      if (are_stages) continue;
       throw InputError(
           strategy_.place,
           fmt::format("the rules split the {} layers of {} over {}: a step has all layers on every "

@@ -92,6 +92,7 @@ bool any_spec_names(const std::vector<Rule>& rules, const std::string& axis) {
 bool serves(const Strategy& strategy, const std::string& axis, std::optional<AxisRole> role) {
   if (names_axis(strategy, axis)) return true;
   if (strategy.pipeline && strategy.pipeline->axis == axis) return true;
+  if (strategy.shifting && strategy.shifting->axis == axis) return true;
   if (!strategy.is_rule_system()) return false;
   // Whose programs split more than parameters over it, the batch over experts' axes for one.
   if (role && role != AxisRole::model) return false;

@@ -240,7 +240,8 @@ void check_loss_chunks(const Workload& workload, const Layout& layout, const Str
   const auto fail = [&](const std::string& message) {
     throw InputError(place_of_key(strategy.place, "loss_chunks"), message);
   };
-  if (strategy.pipeline) fail("beside a pipeline is not supported by this version");
+  if (strategy.pipeline || strategy.shifting)
+    fail("beside a pipeline is not supported by this version");
   if (strategy.runtime.reductions.grain != Grain::unit) {
     fail("needs gradients that are reduced by units: no \"gradient_buffer\", \"gather\": \"unit\"");
   }

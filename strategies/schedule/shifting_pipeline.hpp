@@ -16,9 +16,11 @@
 // praxis/layers/pipeline.py.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "strategies/schedule/schedule.hpp"
 
 namespace shardsim {
 
@@ -39,9 +41,22 @@ struct ShiftingPipeline {
   }
   [[nodiscard]] std::int64_t microbatch(std::int64_t iteration, std::int64_t stage,
                                         MicrobatchNumbering numbering) const;
+  // The stage of shifting_schedule that an iteration is of: 1 + the first stage's repeat.
+  [[nodiscard]] std::int16_t layers_in(std::int64_t iteration) const {
+    return static_cast<std::int16_t>(1 + std::min(iteration / microbatches, repeats - 1));
+  }
+  // In which iteration a microbatch is through with all stages.
+  [[nodiscard]] std::int64_t leaves_in(std::int64_t microbatch) const {
+    return iterations() - microbatches + microbatch;
+  }
   // Which of its `repeats` layers a stage applies.
   [[nodiscard]] std::int64_t repeat(std::int64_t iteration, std::int64_t stage) const;
 };
+
+// As one rank does it, whose stages are what is before the loop, the layers of each repeat and what
+// is behind: all microbatches into the loop, its iterations, each called a microbatch of its own,
+// all microbatches through the head, and back. A bubble's iterations are computed like others.
+[[nodiscard]] PipelineSchedule shifting_schedule(const ShiftingPipeline& pipeline, bool trains);
 
 // Whether a circular pipeline sends from the last stage to the first one iteration late, so that
 // the transfer overlaps with work: it needs more microbatches than stages. Throws RuleError
