@@ -191,7 +191,10 @@ void find_view(const JsonReader& workload, ModelStep& subject) {
                     "as they are",
                     strategy.name));
   }
-  if (!given && system != nullptr) subject.step.view = system->view;
+  if (given || system == nullptr) return;
+  subject.step.view = system->view_of == nullptr
+                          ? system->view
+                          : system->view_of(JsonReader(*strategy.system, strategy.place));
 }
 
 }  // namespace

@@ -245,6 +245,7 @@ Json value_in(const Facts& facts, std::string_view fact) {
   const Json& value = facts.at(fact);
   const bool may_be_none = fact == "arg.chunk" || fact == "arg.window" ||
                            fact == "arg.global_kv_heads" || fact == "arg.kv_shared_layers";
+  if (fact == "arg.expert_width" && value == -1) return facts.integer("arg.width");
   return value.is_number_integer() ? Json(facts.integer(fact, may_be_none ? 0 : 1)) : value;
 }
 

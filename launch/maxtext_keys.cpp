@@ -21,7 +21,7 @@ const std::vector<Key> used_keys = {
     {"base_num_query_heads", "arg.heads", K::integer, "16"},
     {"base_num_kv_heads", "arg.kv_heads", K::integer, "16"},
     {"base_mlp_dim", "arg.width", K::integer, "7168"},
-    {"base_moe_mlp_dim", "arg.expert_width", K::integer, "7168"},
+    {"base_moe_mlp_dim", "arg.expert_width", K::integer, "-1"},
     {"base_num_decoder_layers", "arg.layers", K::integer, "16"},
     {"head_dim", "arg.head_dim", K::integer, "128"},
     {"mlp_activations", "arg.activations", K::any, R"(["silu", "linear"])"},

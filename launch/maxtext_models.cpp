@@ -120,7 +120,8 @@ void find_experts(Facts& facts) {
   facts.set("model.experts", facts.integer("arg.experts"));
   facts.set("model.top_k", facts.integer("arg.top_k"));
   // A mixture without latents has base_mlp_dim for its experts; both must be given equal.
-  const char* width = facts.given("arg.expert_width") ? "arg.expert_width" : "arg.width";
+  const char* width =
+      facts.at("arg.expert_width").get<std::int64_t>() > 0 ? "arg.expert_width" : "arg.width";
   facts.set("model.expert_width", facts.integer(width));
   if (!facts.flag("model.latent")) return;
   facts.set("model.shared_width", facts.integer("arg.shared_experts", 0) * facts.integer(width));

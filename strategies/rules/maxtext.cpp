@@ -150,6 +150,15 @@ SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& /*mesh*/) {
   return axes;
 }
 
+std::string_view view_of_maxtext(const JsonReader& strategy) {
+  if (!strategy.find("rules")) return "maxtext";  // whose absence is an error elsewhere
+  const LogicalAxisRules rules = all_rules(strategy);
+  const bool is_025 = std::any_of(rules.begin(), rules.end(), [](const LogicalAxisRule& rule) {
+    return rule.name == "embed_attn" || rule.name == "embed_router";
+  });
+  return is_025 ? "maxtext-0.2.5" : "maxtext";
+}
+
 SpecAssignment assign_maxtext(const ParameterTree& tree, const Mesh& mesh,
                               const JsonReader& strategy) {
   const LogicalAxisRules rules = all_rules(strategy);

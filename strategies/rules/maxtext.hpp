@@ -47,6 +47,10 @@ namespace shardsim {
 // Experts as the rule for exp says: tokens are sent to them (layers/moe.py).
 [[nodiscard]] SystemAxes maxtext_axes(const JsonReader& strategy, const Mesh& mesh);
 
+// The view whose names the rules speak: in 0.2.5 attention's and routers' dimensions of the stream
+// have names of their own, "embed_attn" and "embed_router".
+[[nodiscard]] std::string_view view_of_maxtext(const JsonReader& strategy);
+
 // Row "maxtext":
 //   {"rules": [...], "model_rules": [...], "remove_size_one_axes": false, "fit": "keep"}
 // where `fit` says what becomes of an entry that does not divide its dimension: "keep" it

@@ -111,6 +111,8 @@ struct RuleSystem {
   // Under which it sees a model's parameters where nobody says it (workloads/views/view.hpp);
   // empty: as they are.
   std::string_view view{};
+  // Where its rules say which of several; nothing: `view`.
+  std::string_view (*view_of)(const JsonReader& strategy) = nullptr;
   // The train state beside the parameters: what its names begin with, whether a counter of steps is
   // in it, and whether the rules see all of it or the parameters alone.
   std::string_view state_prefix = "opt_state/";

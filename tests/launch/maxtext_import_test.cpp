@@ -1,12 +1,16 @@
 // MaxText's rules of logical axes and its Gemma 4. Expectations: base.yml and custom_mesh_and_rule
 // of maxtext 0.2.5, models/gemma4*.py, and Gemma 4's keys as transformers 5.23 has them.
-#include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "base/json.hpp"
 #include "launch/launch.hpp"
+#include "workloads/graph/op_graph.hpp"
+#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 namespace shardsim::maxtext_import_test {
 namespace {
@@ -73,6 +77,32 @@ TEST_CASE("Gemma 4 by its name and by its sizes") {
         "sliding_attention");
   CHECK_THROWS_WITH(made("decoder_block: llama2\nglobal_head_dim: 512\n"),
                     "a.yml: line 2: global_head_dim: name the model's config.json with --model");
+}
+
+// Elements of what maxtext 0.2.5 builds of each (nnx.eval_shape of its models); Gemma 4's are less
+// than that by one of each layer, which is a buffer of transformers.
+TEST_CASE("Models by MaxText's names have as many parameters as MaxText's own") {
+  const std::pair<const char*, std::int64_t> expected[] = {
+      {"deepseek2-16b", 15'706'484'224},   {"deepseek2-236b", 235'741'434'880},
+      {"deepseek3-671b", 671'026'404'352}, {"deepseek3.2-671b", 671'877'929'216},
+      {"gemma-2b", 2'506'434'560},         {"gemma2-2b", 2'614'636'800},
+      {"gemma3-4b", 3'880'099'328},        {"gemma3-27b", 27'009'002'240},
+      {"gemma4-26b", 25'233'141'790 - 30}, {"gemma4-31b", 30'697'345'340 - 60},
+      {"gpt-oss-20b", 20'914'757'184},     {"kimi-k2-1t", 1'026'408'209'408},
+      {"llama4-17b-16e", 107'769'861'120}, {"llama4-17b-128e", 400'711'848'960},
+      {"mistral-7b", 7'241'732'096},       {"mixtral-8x7b", 46'702'792'704},
+      {"olmo3-7b", 7'298'011'136},         {"qwen2.5-1.5b", 1'543'714'304},
+      {"qwen2.5-7b", 7'615'616'512},       {"qwen3-0.6b", 596'049'920},
+      {"qwen3-30b-a3b", 30'532'122'624},   {"qwen3-next-80b-a3b", 79'674'391'296},
+      {"qwen3.5-35b-a3b", 34'660'610'688}};
+  for (const auto& [name, parameters] : expected) {
+    INFO(name);
+    const Json experiment = made(fmt::format("model_name: {}\n", name));
+    const ModelConfig config =
+        load_model_config(JsonReader(experiment["workload"]["model"], {"a.yml", "/model"}), "");
+    CHECK(parameter_count(build_step(config, {.kind = StepKind::forward, .sequence = 64})) ==
+          parameters);
+  }
 }
 
 }  // namespace shardsim::maxtext_import_test

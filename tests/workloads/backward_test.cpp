@@ -5,6 +5,8 @@
 
 #include "base/json.hpp"
 #include "graph_helpers.hpp"
+#include "workloads/models/build.hpp"
+#include "workloads/step/step.hpp"
 
 using namespace shardsim;
 using namespace shardsim::test;
@@ -227,5 +229,25 @@ TEST_CASE("backward passes read what the table of functions says is saved") {
   for (const auto& [function, saves] : read) {
     INFO(name_of(function));
     CHECK(saves == traits(function).saves);
+  }
+}
+
+// transformers' head reads hidden states i - 1, of which the first is what enters the layers:
+// behind the third, index 2, autograd leaves gradients None.
+TEST_CASE("Layers behind the last that a head reads run, and nothing comes back from them") {
+  const Json config = {{"architectures", {"BeitForSemanticSegmentation"}},
+                       {"model_type", "beit"},
+                       {"hidden_size", 64},
+                       {"num_attention_heads", 4},
+                       {"intermediate_size", 128},
+                       {"num_hidden_layers", 5},
+                       {"image_size", 64},
+                       {"out_indices", {1, 2, 3, 4}}};
+  const Workload w = build_step({"beit", "beit", OwnedJson(config)}, Step{.batch = 2});
+  for (const Block& block : w.blocks) {
+    if (!block.is_layer) continue;
+    INFO(block.name << " " << block.numbers.front());
+    CHECK(!block.forward.empty());
+    CHECK(block.backward.empty() == (block.numbers.front() > 2));
   }
 }

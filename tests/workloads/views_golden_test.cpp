@@ -164,3 +164,35 @@ TEST_CASE("Views have the leaves of the frameworks' own trees", "[golden]") {
     CHECK(made.size() == record["params"].size());
   }
 }
+
+// Names, shapes and, where upstream names all dimensions of a leaf, their names. Gemma 4's scalars
+// of each layer are buffers of transformers, not parameters.
+TEST_CASE("Views have the leaves of models as the frameworks build them without data", "[golden]") {
+  for (const std::string& path : golden_files(golden_folder("view_trees"), ".json")) {
+    const Json file = load_json(path);
+    for (const Json& model : file["models"]) {
+      const std::string name = model["name"];
+      const bool ships = model["config"].is_string();
+      const Viewed viewed{ships ? load_model_config(model["config"].get<std::string>(), "", {})
+                                : ModelConfig{name, path, OwnedJson(model["config"])},
+                          file["view"]};
+      const Json made = leaves_of(viewed, /*with_axes=*/true);
+      std::size_t passed = 0, expected_leaves = 0;
+      for (const auto& [leaf, expected] : model["leaves"].items()) {
+        if (leaf.ends_with("/layer_scalar")) continue;
+        ++expected_leaves;
+        const bool agrees = made.contains(leaf) && made[leaf]["shape"] == expected["shape"] &&
+                            (!expected.contains("axes") || made[leaf]["axes"] == expected["axes"]);
+        passed += agrees ? 1 : 0;
+        if (!agrees) {
+          std::cout << "  " << name << " " << leaf << ": expected " << expected << ", actual "
+                    << (made.contains(leaf) ? made[leaf].dump() : "none") << "\n";
+        }
+      }
+      std::cout << fs::path(path).filename().string() << ", " << name << ": " << passed
+                << " passed, " << expected_leaves - passed << " failed\n";
+      CHECK(passed == expected_leaves);
+      CHECK(made.size() == expected_leaves);
+    }
+  }
+}

@@ -105,3 +105,29 @@ TEST_CASE("MaxText's places in a cycle") {
   CHECK(shape("decoder/layers_remainder/layers_1/mlp/wi_0/kernel") == Shape{64, 128});
   CHECK(shape("decoder/layers/layers_0/self_attention/key/kernel") == Shape{64, 4, 1, 32});
 }
+
+// nn.Linear(hidden, hidden) of its streams, and coefficients of each.
+TEST_CASE("Square matrices are kernels of two dimensions, of which one has the name") {
+  const Json json = {{"architectures", {"Gemma3nForCausalLM"}},
+                     {"model_type", "gemma3n_text"},
+                     {"num_hidden_layers", 5},
+                     {"num_kv_shared_layers", 0},
+                     {"hidden_size", 256},
+                     {"intermediate_size", 512},
+                     {"num_attention_heads", 8},
+                     {"num_key_value_heads", 2},
+                     {"vocab_size", 1000},
+                     {"vocab_size_per_layer_input", 1000}};
+  const ModelConfig config{"gemma3n", "gemma3n", OwnedJson(json)};
+  Step step{.kind = StepKind::forward, .view = "easydel"};
+  step.sequence = 64;
+  using Shape = std::vector<std::int64_t>;
+  const std::vector<TreeLeaf> easydel = tree_leaves(build_step(config, step));
+  CHECK(leaf_named(easydel, "model/altup_projections/0/kernel").leaf.shape == Shape{256, 256});
+  CHECK(leaf_named(easydel, "model/layers/0/altup/modality_router/kernel").leaf.shape ==
+        Shape{256, 4});
+  step.view = "flax";
+  const std::vector<TreeLeaf> flax = tree_leaves(build_step(config, step));
+  CHECK(*leaf_named(flax, "model/altup_projections/0/kernel").leaf.logical_axes ==
+        std::vector<std::optional<std::string>>{std::nullopt, "embed"});
+}

@@ -25,6 +25,9 @@ struct TreeView {
     std::string mark{};                 // what "{mark}" in these stands for: "_local"
     bool stacked = false;               // layers of one path are one leaf, ascending
     std::optional<std::string> axis{};  // name of the dimension along which they are stacked
+    // Of a stack of stacks: how many layers each holds, along a dimension behind the other.
+    std::int64_t inner = 1;
+    std::optional<std::string> inner_axis{};
   };
   struct Form {
     std::string name;  // within its layer, or full; "{0}" is for the first of `parts`

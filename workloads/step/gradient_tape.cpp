@@ -11,8 +11,10 @@ namespace shardsim {
 GradientTape::GradientTape(Workload& workload)
     : workload_(workload),
       differentiable_(workload.tensors.size()),
+      read_by_loss_(workload.tensors.size()),
       gradients_(workload.tensors.size(), no_tensor) {
   find_differentiable();
+  find_read_by_loss();
 }
 
 void GradientTape::find_differentiable() {
@@ -38,6 +40,32 @@ void GradientTape::find_differentiable() {
   }
 }
 
+// A layer behind the last that a head reads runs, and nothing comes back from it.
+void GradientTape::find_read_by_loss() {
+  for (std::size_t t = 0; t < read_by_loss_.size(); ++t) {
+    read_by_loss_[t] = is_loss(static_cast<TensorId>(t));
+  }
+  const auto is_read = [&](const Operand& made) -> bool { return read_by_loss_[at(made.tensor)]; };
+  const std::vector<Succession> pairs = successions(workload_);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Block& block : workload_.blocks) {
+      std::for_each(block.forward.rbegin(), block.forward.rend(), [&](const Op& op) {
+        if (std::none_of(op.results.begin(), op.results.end(), is_read)) return;
+        for (const Operand& read : op.operands) read_by_loss_[at(read.tensor)] = true;
+      });
+    }
+    for (const auto& [before, after] : pairs) {
+      const std::vector<TensorId>& out = workload_.blocks[before].carries_out;
+      const std::vector<TensorId>& in = workload_.blocks[after].carries_in;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        if (!read_by_loss_[at(in[i])] || read_by_loss_[at(out[i])]) continue;
+        read_by_loss_[at(out[i])] = changed = true;
+      }
+    }
+  }
+}
+
 void GradientTape::reach(const Op& op) {
   const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
     return static_cast<bool>(differentiable_[at(o.tensor)]);
@@ -48,7 +76,7 @@ void GradientTape::reach(const Op& op) {
 void GradientTape::begin_block(std::size_t block) {
   block_ = block;
   for (const TensorId carry : workload_.blocks[block].carries_out) {
-    if (!needs_gradient(carry)) continue;
+    if (!needs_gradient(carry) || !read_by_loss_[at(carry)]) continue;
     gradients_[at(carry)] = new_gradient(operand(carry)).tensor;
   }
 }

@@ -187,6 +187,14 @@ std::optional<std::string> haliax_axis(const Workload& workload, const Dim& dim,
   return axis == "kv" ? std::optional<std::string>("head_size") : axis;
 }
 
+// A name is of one dimension: of square matrices the first has it, of heads behind what lies
+// between them and their groups (gated delta rule) the groups.
+void name_once(std::vector<std::optional<std::string>>& axes) {
+  for (auto axis = axes.begin(); axis != axes.end(); ++axis) {
+    if (std::find(axes.begin(), axis, *axis) != axis) axis->reset();
+  }
+}
+
 // Dimensions of one label each; heads and their groups, a mixer's, too, together, unless they are
 // to be apart.
 std::vector<Dim> by_label(const Workload& workload, const Dim& labels, bool groups_apart = false) {
@@ -280,8 +288,10 @@ std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorI
       viewed = experts_of(input, labels, name);
     } else {
       viewed.form.name = leaf_name(name, use, "kernel", "kernel");
-      viewed.dims = {labels.in, labels.out};
-      viewed.form.axes.resize(2);
+      for (const Dim& part : {labels.in, labels.out}) {
+        if (!part.empty()) viewed.dims.push_back(part);  // a number for each column sums nothing
+      }
+      viewed.form.axes.resize(viewed.dims.size());
     }
   } else {
     viewed.form.name = leaf_name(name, use, "kernel", "kernel");
@@ -316,14 +326,8 @@ std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId p
   } else {
     viewed.dims = by_label(workload, all_labels(tensor.dims));
   }
-  for (const Dim& dim : viewed.dims) {
-    std::optional<std::string> name = axis(dim);
-    // Heads of one group behind what lies between them and the groups (gated delta rule).
-    const auto& axes = viewed.form.axes;
-    const bool is_named =
-        name == "heads" && std::find(axes.begin(), axes.end(), name) != axes.end();
-    viewed.form.axes.push_back(is_named ? std::nullopt : std::move(name));
-  }
+  for (const Dim& dim : viewed.dims) viewed.form.axes.push_back(axis(dim));
+  name_once(viewed.form.axes);
   return viewed;
 }
 
@@ -351,6 +355,7 @@ std::optional<ViewedParameter> levanter_parameter(const ViewInput& input, Tensor
   } else {
     add(by_label(workload, all_labels(tensor.dims), /*groups_apart=*/true), false);
   }
+  name_once(viewed.form.axes);
   return viewed;
 }
 

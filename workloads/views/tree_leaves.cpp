@@ -71,8 +71,10 @@ class LeafMaker {
       const TreeView::Layer* layer = in_layer ? &workload_.view->layers[at(number)] : nullptr;
       for (const std::vector<std::size_t>& part : parts) {
         TreeLeaf& made = leaf_of(name_of(form, layer, part), form, layer, parameter.shape);
-        if (made.dims.size() > form.axes.size()) ++made.leaf.shape[form.stacked_at];
         made.holds.push_back({parameter.tensor, number});
+        if (layer == nullptr || !layer->stacked) continue;
+        const auto held = static_cast<std::int64_t>(made.holds.size());
+        made.leaf.shape[form.stacked_at] = (held + layer->inner - 1) / layer->inner;
       }
     }
   }
@@ -102,14 +104,20 @@ class LeafMaker {
     }
     if (layer != nullptr && layer->stacked) {
       const auto where = static_cast<std::ptrdiff_t>(form.stacked_at);
-      made.leaf.shape.insert(made.leaf.shape.begin() + where, 0);
-      made.dims.insert(made.dims.begin() + where, std::nullopt);
-      if (form.has_axes) {
-        made.leaf.logical_axes->insert(made.leaf.logical_axes->begin() + where, layer->axis);
-      }
+      if (layer->inner > 1) insert_layers(made, where, layer->inner, layer->inner_axis);
+      insert_layers(made, where, 0, layer->axis);
     }
     leaves_.push_back(std::move(made));
     return leaves_.back();
+  }
+
+  // A dimension of layers, where the leaf names its dimensions with a name.
+  static void insert_layers(TreeLeaf& made, std::ptrdiff_t where, std::int64_t size,
+                            const std::optional<std::string>& axis) {
+    made.leaf.shape.insert(made.leaf.shape.begin() + where, size);
+    made.dims.insert(made.dims.begin() + where, std::nullopt);
+    auto& axes = made.leaf.logical_axes;
+    if (axes) axes->insert(axes->begin() + where, axis);
   }
 
   const Workload& workload_;

@@ -18,6 +18,8 @@ namespace {
 const std::vector<View> view_table = {
     {"maxtext", "MaxText's decoders, layers scanned, with its logical axes", maxtext_layers,
      maxtext_parameter},
+    {"maxtext-0.2.5", "the same with the logical axes of maxtext 0.2.5 (embed_attn)",
+     maxtext_layers, maxtext_025_parameter},
     {"easydel", "EasyDeL's modules: kernels [in, out], layer by layer, expert by expert",
      easydel_layers, easydel_parameter},
     {"flax", "flax.linen: kernels [in, heads, head], layer by layer, with t5x's logical axes",

@@ -16,6 +16,12 @@ constexpr std::int64_t most_layers = 10'000;
 
 std::string_view first_of(std::string_view keys) { return keys.substr(0, keys.find('|')); }
 
+double share(const JsonReader& value) {
+  const double share = value.number();
+  if (share <= 0 || share > 1) value.fail("is no share, above 0 and at most 1");
+  return share;
+}
+
 }  // namespace
 
 void Config::ask(std::string_view keys) const {
@@ -91,9 +97,20 @@ double Config::number(std::string_view keys, double otherwise) const {
   return value ? value->number() : otherwise;
 }
 
+// Scores are divided by it.
 double Config::cap(std::string_view keys, double otherwise) const {
-  if (const auto value = find(keys)) return value->number();
+  if (const auto value = find(keys)) {
+    if (value->number() <= 0) value->fail("has to be above 0, or null where there is none");
+    return value->number();
+  }
   return json_.json().contains(std::string(first_of(keys))) ? 0 : otherwise;
+}
+
+double Config::ratio(std::string_view keys, double otherwise) const {
+  const auto value = find(keys);
+  const double ratio = value ? value->number() : otherwise;
+  if (value && (ratio <= 0 || ratio > 1000)) value->fail("has to be above 0 and at most 1000");
+  return ratio;
 }
 
 double Config::rate(std::string_view keys, double otherwise) const {
@@ -107,6 +124,12 @@ double Config::rate(std::string_view keys, double otherwise) const {
 std::string Config::text(std::string_view keys, std::string_view otherwise) const {
   const auto value = find(keys);
   return value ? value->string() : std::string(otherwise);
+}
+
+std::string Config::choice(std::string_view keys, std::string_view otherwise,
+                           const std::vector<std::string>& choices) const {
+  const auto value = find(keys);
+  return value ? value->choice(choices) : std::string(otherwise);
 }
 
 std::string Config::activation(std::string_view keys, std::string_view otherwise) const {
@@ -168,10 +191,11 @@ double Config::rotary_number(std::string_view key, double otherwise) const {
     ask(holder);
     if (const auto object = json_.find(holder)) {
       if (!object->is_object()) object->fail("expected an object");
-      if (const auto value = object->find(key)) return value->number();
+      if (const auto value = object->find(key)) return share(*value);
     }
   }
-  return number(key, otherwise);
+  const auto value = find(key);
+  return value ? share(*value) : otherwise;
 }
 
 double Config::rotary_number(std::string_view type, std::string_view key, double otherwise) const {
@@ -180,7 +204,7 @@ double Config::rotary_number(std::string_view type, std::string_view key, double
   if (const auto all = json_.find("rope_parameters"); all && all->is_object()) {
     if (const auto own = all->find(type); own && own->is_object()) {
       const auto value = own->find(key);
-      return value ? value->number() : otherwise;
+      return value ? share(*value) : otherwise;
     }
   }
   return rotary_number(key, otherwise);

@@ -59,8 +59,11 @@ class Config {
   [[nodiscard]] bool flag(std::string_view keys, bool otherwise) const;
   [[nodiscard]] double rate(std::string_view keys, double otherwise) const;  // 0 <= rate < 1
   [[nodiscard]] double number(std::string_view keys, double otherwise) const;
-  [[nodiscard]] double cap(std::string_view keys, double otherwise) const;  // null is 0: none
+  [[nodiscard]] double cap(std::string_view keys, double otherwise) const;  // > 0; null is 0: none
+  [[nodiscard]] double ratio(std::string_view keys, double otherwise) const;  // 0 < ratio <= 1,000
   [[nodiscard]] std::string text(std::string_view keys, std::string_view otherwise) const;
+  [[nodiscard]] std::string choice(std::string_view keys, std::string_view otherwise,
+                                   const std::vector<std::string>& choices) const;
   [[nodiscard]] std::string activation(std::string_view keys, std::string_view otherwise) const;
   // A list of strings or of integers; empty where it is absent.
   [[nodiscard]] std::vector<std::string> texts(std::string_view keys) const;
@@ -70,7 +73,8 @@ class Config {
   [[nodiscard]] std::optional<Config> sub(std::string_view keys) const;  // an object
   // Keys that change nothing of this family: what they say others say, or it does not run.
   void pass_over(std::initializer_list<std::string_view> keys) const;
-  // A key of rope_parameters or, as older files have it, of rope_scaling or of the top.
+  // A share, above 0 and at most 1: a key of rope_parameters or, as older files have it, of
+  // rope_scaling or of the top.
   [[nodiscard]] double rotary_number(std::string_view key, double otherwise) const;
   // The same where rope_parameters has an object for each type of layer, "full_attention", ...
   [[nodiscard]] double rotary_number(std::string_view type, std::string_view key,

@@ -78,7 +78,7 @@ ModelSpec swin(const Config& c) {
   c.pass_over({"num_layers", "num_hidden_layers", "hidden_size", "path_norm"});
   net.width = c.size("embed_dim", 96);
   net.window = c.size("window_size", 7);
-  net.mlp_ratio = c.number("mlp_ratio", 4);
+  net.mlp_ratio = c.ratio("mlp_ratio", 4);
   net.activation = c.activation("hidden_act", "gelu");
   net.qkv_bias = c.flag("qkv_bias", true);
   net.positions = c.flag("use_absolute_embeddings", false);

@@ -129,7 +129,7 @@ ModelSpec efficientnet_spec(const Config& c, Draft& d) {
 }
 
 Ref efficientnet_pooled(const Config& c, Draft& d, Ref x) {
-  const bool largest = c.text("pooling_type", "mean") == "max";
+  const bool largest = c.choice("pooling_type", "mean", {"mean", "max"}) == "max";
   return d.mean(d.pool({.largest = largest, .whole = true}, x));
 }
 

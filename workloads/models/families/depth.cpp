@@ -348,7 +348,8 @@ ModelSpec depth_anything(const Config& c) {
   x = d.resize({.to_image = true}, d.convolve(square("head.conv1", n.hidden / 2, 3), x));
   x = d.convolve(square("head.conv2", c.size("head_hidden_size", 32), 3), x);
   x = d.convolve(patches("head.conv3", 1, 1), d.activate("relu", x));
-  const bool metric = c.text("depth_estimation_type", "relative") == "metric";
+  const bool metric =
+      c.choice("depth_estimation_type", "relative", {"relative", "metric"}) == "metric";
   c.pass_over({"max_depth"});
   d.sum_loss(d.scaled(d.activate(metric ? "sigmoid" : "relu", x)));
   return depth_spec(d, b);

@@ -100,6 +100,7 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
     if (!architecture.ends_with(suffix)) continue;
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
+    if (stem.ends_with("With")) return std::nullopt;  // XLM's, which has its model by itself
     const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Gemma3n" ||
                           stem == "Gemma4" || stem == "Llama4" || stem == "Mllama" ||
                           stem == "Qwen3_5" || stem == "Qwen3_5Moe";

@@ -73,7 +73,8 @@ ResidualBackbone read_backbone(const Config& c) {
   if (type != "resnet") config->fail("model_type", "of a backbone only \"resnet\" is supported");
   ResidualBackbone b{.names = {.timm = false}};
   b.stem = config->size("embedding_size", 64);
-  b.bottleneck = config->text("layer_type", "bottleneck") == "bottleneck";
+  b.bottleneck =
+      config->choice("layer_type", "bottleneck", {"bottleneck", "basic"}) == "bottleneck";
   b.stride_first = config->flag("downsample_in_bottleneck", false);
   b.first_halves = config->flag("downsample_in_first_stage", false);
   b.widths = config->sizes("hidden_sizes", {256, 512, 1024, 2048});

@@ -1,6 +1,9 @@
 // Encoders with decoders that attend to them: T5, BART, Whisper.
 #include "workloads/models/families/encoder_decoders.hpp"
 
+#include <algorithm>
+
+#include "workloads/layers/activation.hpp"
 #include "workloads/models/families/families.hpp"
 
 namespace shardsim::models {
@@ -17,6 +20,10 @@ FeedForward t5_feed_forward(const Config& c, const T5Kind& kind) {
   const bool gated = text.starts_with("gated-");
   if (gated) text.erase(0, 6);
   if (gated && text == "gelu") text = "gelu_new";
+  const auto& known = known_activations();
+  if (std::find(known.begin(), known.end(), text) == known.end()) {
+    c.fail("feed_forward_proj", "is no activation, by itself or behind \"gated-\"");
+  }
   return {text, gated};
 }
 

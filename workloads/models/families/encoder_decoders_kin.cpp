@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/json.hpp"
 #include "workloads/models/families/encoder_decoders.hpp"
 #include "workloads/models/families/encoders.hpp"
 #include "workloads/models/families/families.hpp"
@@ -106,8 +107,12 @@ constexpr std::array writings = std::to_array<Writing>(
 }  // namespace
 
 std::vector<std::int64_t> windows_of(const Config& c, std::int64_t layers) {
-  std::vector<std::int64_t> windows = c.integers("attention_window");
-  if (windows.empty()) {
+  // One number is of all layers.
+  const auto given = c.json().find("attention_window");
+  std::vector<std::int64_t> windows;
+  if (given && given->json().is_array()) {
+    windows = c.integers("attention_window");
+  } else {
     windows.assign(static_cast<std::size_t>(layers), c.size("attention_window", 512));
   }
   if (static_cast<std::int64_t>(windows.size()) != layers) {

@@ -90,7 +90,7 @@ ModelSpec flux2(const Config& c) {
   const std::int64_t head_dim = c.size("attention_head_dim", 128);
   const std::int64_t hidden = heads * head_dim;
   const std::int64_t in = c.size("in_channels", 128);
-  const double ratio = c.number("mlp_ratio", 3);
+  const double ratio = c.ratio("mlp_ratio", 3);
   const auto mlp = static_cast<std::int64_t>(ratio * static_cast<double>(hidden));
   if (mlp <= 0 || mlp % hidden != 0) c.fail("mlp_ratio", "only whole numbers are supported");
   c.pass_over({"rope_theta", "eps"});

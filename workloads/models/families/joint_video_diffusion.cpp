@@ -115,7 +115,7 @@ ModelSpec hunyuan_video(const Config& c) {
     c.fail("qk_norm", "only \"rms_norm\" is supported");
   c.pass_over({"rope_theta", "rope_axes_dim"});
   if (canvas.frames % deep != 0) c.fail("patch_size_t", "does not divide the frames");
-  const double ratio = c.number("mlp_ratio", 4);
+  const double ratio = c.ratio("mlp_ratio", 4);
   const HunyuanVideo net{.d = d,
                          .hidden = heads * head_dim,
                          .ratio = static_cast<std::int64_t>(ratio),

@@ -212,7 +212,7 @@ ModelSpec sana(const Config& c) {
   const bool normed = c.given("qk_norm");
   if (normed) require_text(c, "qk_norm", "rms_norm_across_heads");
   const auto width =
-      static_cast<std::int64_t>(c.number("mlp_ratio", 2.5) * static_cast<double>(hidden));
+      static_cast<std::int64_t>(c.ratio("mlp_ratio", 2.5) * static_cast<double>(hidden));
   Ref x = d.stream(patch_rows(d, "patch_embed.proj", in, hidden, patch));
   if (c.given("interpolation_scale")) x = d.constant_table("patch_embed.pos_embed", x);
   const Ref condition = sana_condition(d, hidden, c.flag("guidance_embeds", false));

@@ -166,7 +166,7 @@ Ref poolformer_picture(const Config& c, Draft& d, const std::string& prefix) {
   set_depths(c, n, {2, 2, 6, 2});
   const auto paddings = c.sizes("padding", {2, 1, 1, 1});
   if (paddings.size() < n.stages.size()) c.fail("padding", "has not one entry for each stage");
-  const double ratio = c.number("mlp_ratio", 4);
+  const double ratio = c.ratio("mlp_ratio", 4);
   const std::int64_t pool = c.size("pool_size", 3);
   const bool scaled = c.flag("use_layer_scale", true);
   c.pass_over({"patch_size", "stride", "layer_scale_init_value"});

@@ -44,7 +44,7 @@ Ref sam_picture(const Config& c, Draft& d, const std::string& prefix) {
   n.heads = c.size("num_attention_heads", 12);
   static_cast<void>(c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
   n.width = c.optional_size("mlp_dim", std::nullopt)
-                .value_or(static_cast<std::int64_t>(c.number("mlp_ratio", 4) *
+                .value_or(static_cast<std::int64_t>(c.ratio("mlp_ratio", 4) *
                                                     static_cast<double>(n.hidden)));
   n.activation = c.activation("hidden_act", "gelu");
   n.qkv_bias = c.flag("qkv_bias", true);

@@ -62,7 +62,7 @@ Ref swin2_rows(const Config& c, Draft& d, const std::string& prefix) {
                .dropout = c.rate("hidden_dropout_prob", 0),
                .attention_dropout = c.rate("attention_probs_dropout_prob", 0),
                .activation = c.activation("hidden_act", "gelu")};
-  const double ratio = c.number("mlp_ratio", 4);
+  const double ratio = c.ratio("mlp_ratio", 4);
   const double last = c.rate("drop_path_rate", 0.1);
   std::int64_t all = 0;
   for (const std::int64_t depth : depths) all += depth;

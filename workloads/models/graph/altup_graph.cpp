@@ -21,7 +21,11 @@ TensorId first_of(GraphContext& c, const std::string& name, TensorId x, LabelId 
 
 // One stream through a matrix, as long as the first.
 TensorId projected(GraphContext& c, const std::string& module, TensorId x, TensorId first) {
-  const TensorId y = c.linear({module, {c.hidden}, {c.hidden}}, x, c.stream());
+  const LabelId in = c.label("stream_width", c.g.label_size(c.hidden));
+  const std::string name = module + ".input";
+  const TensorId read =
+      c.g.slices(name, x, {{name, {{c.batch}, {c.sequence}, {in}}}}, {c.hidden, in}).front();
+  const TensorId y = c.linear({module, {c.hidden}, {in}}, read, c.stream());
   return c.g.elementwise(Function::multiply, module + ".as_long", {y, first});
 }
 

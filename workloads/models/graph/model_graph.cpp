@@ -60,6 +60,15 @@ bool hands_on(const Stack& stack) {
   return false;
 }
 
+// Do layers add a bias of distances that the first looks up (T5)?
+bool reads_bias_of_first(const Stack& stack) {
+  for (std::size_t i = 0; i < stack.order.size(); ++i) {
+    const Attention* attention = attention_of(stack, i);
+    if (attention != nullptr && attention->mask == ScoreMask::relative) return true;
+  }
+  return false;
+}
+
 class ModelGraph {
  public:
   ModelGraph(const ModelSpec& spec, const WorkloadOptions& options, const Place& place)
@@ -72,7 +81,7 @@ class ModelGraph {
   Workload build_layer(const OneLayer& one, const Place& place) {
     const Stack& stack = *stacks_.back();
     const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty() ||
-                            stack.per_layer || hands_on(stack);
+                            stack.per_layer || hands_on(stack) || reads_bias_of_first(stack);
     c_.refuse_if(reads_more, "one layer of several stacks, or of layers that have more in common");
     const std::int64_t layers_there = static_cast<std::int64_t>(stack.order.size());
     if (one.number && *one.number >= layers_there) {
