@@ -1,5 +1,6 @@
 // A view is another description of the same parameters: nothing of what is computed changes.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "base/json.hpp"
 #include "graph_helpers.hpp"
@@ -44,7 +45,7 @@ TEST_CASE("Under every view the leaves are all parameters, and FLOPs stay what t
     const Workload own = step_of(model, "");
     std::vector<std::string> views = of_all;
     if (model != "vit-b16" && model != "nemotron-3-nano-30b-a3b") views.emplace_back("maxtext");
-    if (model == "llama-3.1-8b" || model == "gpt2") views.emplace_back("praxis");
+    if (views.back() == "maxtext") views.emplace_back("praxis");
     for (const std::string& view : views) {
       INFO(model << " as " << view);
       const Workload viewed = step_of(model, view);
@@ -130,4 +131,103 @@ TEST_CASE("Square matrices are kernels of two dimensions, of which one has the n
   const std::vector<TreeLeaf> flax = tree_leaves(build_step(config, step));
   CHECK(*leaf_named(flax, "model/altup_projections/0/kernel").leaf.logical_axes ==
         std::vector<std::optional<std::string>>{std::nullopt, "embed"});
+}
+
+namespace {
+
+ModelConfig small_t5() {
+  const Json json = {{"architectures", {"T5ForConditionalGeneration"}},
+                     {"model_type", "t5"},
+                     {"vocab_size", 1000},
+                     {"d_model", 64},
+                     {"d_kv", 16},
+                     {"d_ff", 128},
+                     {"num_layers", 3},
+                     {"num_decoder_layers", 2},
+                     {"num_heads", 4},
+                     {"tie_word_embeddings", false},
+                     {"feed_forward_proj", "gated-gelu"}};
+  return {"t5", "t5", OwnedJson(json)};
+}
+
+ModelConfig small_siglip() {
+  const Json tower = {{"hidden_size", 64},
+                      {"intermediate_size", 128},
+                      {"num_hidden_layers", 3},
+                      {"num_attention_heads", 4}};
+  Json text = tower, image = tower;
+  text.update({{"num_hidden_layers", 2}, {"vocab_size", 1000}, {"max_position_embeddings", 16}});
+  image.update({{"image_size", 64}, {"patch_size", 16}});
+  const Json json = {{"architectures", {"SiglipModel"}},
+                     {"model_type", "siglip"},
+                     {"text_config", text},
+                     {"vision_config", image}};
+  return {"siglip", "siglip", OwnedJson(json)};
+}
+
+std::vector<TreeLeaf> leaves_under(const ModelConfig& config, const std::string& view,
+                                   std::int64_t sequence) {
+  Step step{.kind = StepKind::forward, .view = view};
+  step.sequence = sequence;
+  const std::vector<TreeLeaf> leaves = tree_leaves(build_step(config, step));
+  CHECK(elements_of(leaves) == parameter_count(build_step(config, step)));
+  return leaves;
+}
+
+}  // namespace
+
+TEST_CASE("Each of two stacks has leaves of its own") {
+  using Shape = std::vector<std::int64_t>;
+  const auto shape = [](const ModelConfig& config, const std::string& view,
+                        const std::string& name) {
+    INFO(view);
+    return leaf_named(leaves_under(config, view, 16), name).leaf.shape;
+  };
+  const ModelConfig t5 = small_t5();
+  CHECK(shape(t5, "easydel", "encoder/block/2/layer/0/SelfAttention/q/kernel") == Shape{64, 64});
+  CHECK(shape(t5, "flax", "decoder/block/1/layer/0/SelfAttention/q/kernel") == Shape{64, 4, 16});
+  // The layers that look the biases up and that read them last are kinds of their own.
+  CHECK(shape(t5, "flax-scanned", "encoder/block_1/layer/0/SelfAttention/q/kernel") ==
+        Shape{1, 64, 4, 16});
+  CHECK(shape(t5, "levanter", "decoder/block/stacked_1/layer/0/SelfAttention/q/weight") ==
+        Shape{1, 4, 1, 16, 64});
+  CHECK(shape(t5, "t5x", "encoder/layers_2/attention/query/kernel") == Shape{64, 64});
+  const std::vector<TreeLeaf> leaves = leaves_under(t5, "t5x", 16);
+  for (const auto& [name, axes] : std::map<std::string, std::vector<std::string>>{
+           {"token_embedder/embedding", {"vocab", "embed"}},
+           {"encoder/relpos_bias/rel_embedding", {"heads", "relpos_buckets"}},
+           {"encoder/layers_0/pre_attention_layer_norm/scale", {"embed"}},
+           {"encoder/layers_0/attention/out/kernel", {"joined_kv", "embed"}},
+           {"encoder/layers_0/mlp/wi_1/kernel", {"embed", "mlp"}},
+           {"decoder/layers_1/pre_self_attention_layer_norm/scale", {"embed"}},
+           {"decoder/layers_1/self_attention/value/kernel", {"embed", "joined_kv"}},
+           {"decoder/layers_1/pre_cross_attention_layer_norm/scale", {"embed"}},
+           {"decoder/layers_1/encoder_decoder_attention/key/kernel", {"embed", "joined_kv"}},
+           {"decoder/layers_1/pre_mlp_layer_norm/scale", {"embed"}},
+           {"decoder/layers_1/mlp/wo/kernel", {"mlp", "embed"}},
+           {"decoder/logits_dense/kernel", {"embed", "vocab"}}}) {
+    INFO(name);
+    const std::vector<std::optional<std::string>> expected(axes.begin(), axes.end());
+    CHECK(*leaf_named(leaves, name).leaf.logical_axes == expected);
+  }
+  const ModelConfig siglip = small_siglip();
+  const std::string query = "/encoderblock/MultiHeadDotProductAttention_0/query/kernel";
+  CHECK(shape(siglip, "big_vision", "params/img/Transformer" + query) == Shape{3, 64, 4, 16});
+  CHECK(shape(siglip, "big_vision", "params/txt/Encoder_0" + query) == Shape{2, 64, 4, 16});
+  CHECK(shape(siglip, "big_vision", "params/img/pos_embedding") == Shape{1, 16, 64});
+  CHECK(shape(siglip, "big_vision", "params/img/embedding/kernel") == Shape{16, 16, 3, 64});
+  CHECK(shape(siglip, "big_vision",
+              "params/img/MAPHead_0/MultiHeadDotProductAttention_0/key/kernel") ==
+        Shape{64, 4, 16});
+}
+
+// praxis 1.4.0, TransformerFeedForwardMoe: wi and wo are [experts, in, out].
+TEST_CASE("praxis' experts are a matrix each of gate, up and down") {
+  const std::vector<TreeLeaf> leaves = tree_leaves(step_of("mixtral-8x7b", "praxis"));
+  using Shape = std::vector<std::int64_t>;
+  const std::string at = "params/lm/transformer/repeat/sub/x_layers_0/ff_layer/";
+  CHECK(leaf_named(leaves, at + "wi_gate_0").leaf.shape == Shape{32, 8, 4096, 14336});
+  CHECK(leaf_named(leaves, at + "wi_0").leaf.shape == Shape{32, 8, 4096, 14336});
+  CHECK(leaf_named(leaves, at + "wo_0").leaf.shape == Shape{32, 8, 14336, 4096});
+  CHECK(leaf_named(leaves, at + "gate").leaf.shape == Shape{32, 4096, 8});
 }

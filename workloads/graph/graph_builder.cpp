@@ -1,12 +1,8 @@
 #include "workloads/graph/graph_builder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <set>
-#include <stdexcept>
 
 #include "workloads/graph/carried.hpp"
 
@@ -151,14 +147,6 @@ GraphBuilder::Within::~Within() {
 
 TensorId GraphBuilder::linear(const std::string& name, TensorId x, TensorId weight, Dims result,
                               TensorId bias, std::optional<DType> dtype) {
-  std::set<LabelId> labels;
-  for (const Dim& dim : at(weight).dims) {
-    for (const LabelId label : dim) {
-      if (labels.insert(label).second || label_size(label) == 1) continue;
-      throw std::logic_error(fmt::format("{}: the matrix has the label \"{}\" twice", name,
-                                         workload_.labels[static_cast<std::size_t>(label)].name));
-    }
-  }
   const Function function = bias == no_tensor ? Function::matmul : Function::linear;
   return emit(op_of(function, name, {x, weight, bias}), dtype.value_or(compute_dtype_),
               std::move(result));

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,12 @@ struct TreeView {
     std::int64_t inner = 1;
     std::optional<std::string> inner_axis{};
   };
+  // Parameters that lie beside each other in one leaf, as keys and values in [2, heads, in, head]:
+  // which of its dimensions tells them apart, before layers are stacked, and how many they are.
+  struct Joint {
+    std::size_t dimension = 0;
+    std::int64_t count = 1;
+  };
   struct Form {
     std::string name;  // within its layer, or full; "{0}" is for the first of `parts`
     std::vector<std::optional<std::string>> axes;  // of each dimension of a leaf but the layers
@@ -36,9 +43,11 @@ struct TreeView {
     std::vector<std::vector<std::string>>
         parts{};                 // by dimension after these, a name for each index
     std::size_t stacked_at = 0;  // which dimension of a leaf the layers are
+    std::optional<Joint> joint{};
   };
   std::string name;  // "maxtext"
-  std::vector<Layer> layers;
+  // Of each stack, by what the names of its parameters begin with, "encoder.block.", and by number.
+  std::map<std::string, std::vector<Layer>> layers;
   std::vector<Form> forms;
 };
 

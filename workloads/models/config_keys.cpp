@@ -77,8 +77,23 @@ std::vector<std::string> known_keys(const JsonReader& json, const models::AskedK
   return known;
 }
 
+namespace {
+
+// Of what is passed over, too: transformers would not take it.
+void require_numbers(const JsonReader& json) {
+  for (const HarmlessKey& key : harmless_keys()) {
+    const auto value = json.find(key.key);
+    if (!value || !is_number(key)) continue;
+    const bool is_word = value->json().is_string() || value->is_object();
+    if (is_word) static_cast<void>(value->number());  // which says what was expected
+  }
+}
+
+}  // namespace
+
 void require_known_keys(const JsonReader& json, const models::AskedKeys& asked) {
   const ConfigReader reader(json, known_keys(json, asked));
+  require_numbers(json);
   reader.refuse_true("add_cross_attention");
   reader.refuse_entries("pruned_heads");
   for (const models::NestedKeys& nested : asked.nested) {

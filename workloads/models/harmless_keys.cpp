@@ -291,6 +291,14 @@ const std::vector<HarmlessValue> values = {
 }  // namespace harmless
 }  // namespace
 
+bool is_number(const HarmlessKey& key) {
+  if (key.key == "time_step_init_scheme") return false;
+  const bool of_positions = key.reason == "rotary positions have no weights";
+  const bool of_token = key.reason == harmless::token && key.key.ends_with("_id");
+  return of_positions || of_token || key.reason == harmless::constant ||
+         key.reason == harmless::start || key.reason == harmless::balance;
+}
+
 const std::vector<HarmlessKey>& harmless_keys() { return harmless::table; }
 
 const std::vector<HarmlessValue>& harmless_values() { return harmless::values; }

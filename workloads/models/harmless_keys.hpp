@@ -14,6 +14,8 @@ struct HarmlessKey {
 };
 
 [[nodiscard]] const std::vector<HarmlessKey>& harmless_keys();
+// Is its value a number, or several? A word there is a mistake, whatever it would cost.
+[[nodiscard]] bool is_number(const HarmlessKey& key);
 
 // Of no consequence with this value alone.
 struct HarmlessValue {

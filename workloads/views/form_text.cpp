@@ -117,6 +117,10 @@ std::optional<ViewedParameter> in_form(const Workload& workload, TensorId parame
   if (!parts) return std::nullopt;
   std::optional<std::size_t> rest;
   for (const std::string& word : split(std::string(dims), ' ')) {
+    if (word.starts_with('+')) {
+      viewed.form.joint = {viewed.dims.size(), std::stoll(word.substr(1))};
+      continue;
+    }
     const std::size_t equals = word.find('=');
     const std::string axis = word.substr(0, equals);
     const std::string what = word.substr(equals + 1);

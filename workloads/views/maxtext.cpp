@@ -111,7 +111,8 @@ const MaxTextFamily* find_maxtext_family(const std::string& family) {
 
 // Whether each layer has experts.
 std::vector<bool> layers_with_experts(const Workload& workload) {
-  std::vector<bool> have(layer_count(workload));
+  const auto counts = layer_counts(workload);
+  std::vector<bool> have(counts.empty() ? 0 : counts.begin()->second);
   for (const Block& block : workload.blocks) {
     if (!block.is_layer) continue;
     const bool has = std::any_of(block.forward.begin(), block.forward.end(),
@@ -205,29 +206,25 @@ std::optional<ViewedParameter> viewed_in(const MaxTextVersion& version, const Vi
 
 }  // namespace
 
-std::vector<TreeView::Layer> maxtext_layers(const ViewInput& input) {
+ViewedLayers maxtext_layers(const ViewInput& input) {
   const MaxTextFamily* family = find_maxtext_family(input.family);
   if (family == nullptr) fail_without_family(input, "maxtext", known_families());
   const std::vector<bool> has_experts = layers_with_experts(input.workload);
   const std::size_t count = has_experts.size();
-  std::vector<TreeView::Layer> layers;
-  if (is_small_gemma(input.workload)) {
-    for (std::size_t i = 0; i < count; ++i) {
-      layers.push_back({.path = fmt::format("decoder/layers_{}", i)});
-    }
-    return layers;
-  }
-  const bool may_be_left = family->scan == Scan::remainder;
+  const bool is_scanned = !is_small_gemma(input.workload);
+  const bool may_be_left = !is_scanned || family->scan == Scan::remainder;
   if (!may_be_left && count % static_cast<std::size_t>(family->cycle) != 0) {
     throw InputError(input.place,
                      fmt::format("view \"maxtext\" scans {} layers of {} together, and its {} are "
                                  "no multiple of these",
                                  family->cycle, input.family, count));
   }
+  std::vector<TreeView::Layer> layers;
   for (std::size_t i = 0; i < count; ++i) {
-    layers.push_back(layer_of(*family, i, count, has_experts[i]));
+    layers.push_back(is_scanned ? layer_of(*family, i, count, has_experts[i])
+                                : TreeView::Layer{.path = fmt::format("decoder/layers_{}", i)});
   }
-  return layers;
+  return {{layer_counts(input.workload).begin()->first, std::move(layers)}};
 }
 
 std::optional<ViewedParameter> maxtext_parameter(const ViewInput& input, TensorId parameter) {

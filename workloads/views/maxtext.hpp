@@ -26,7 +26,7 @@
 
 namespace shardsim {
 
-[[nodiscard]] std::vector<TreeView::Layer> maxtext_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers maxtext_layers(const ViewInput& input);
 [[nodiscard]] std::optional<ViewedParameter> maxtext_parameter(const ViewInput& input,
                                                                TensorId parameter);
 [[nodiscard]] std::optional<ViewedParameter> maxtext_025_parameter(const ViewInput& input,

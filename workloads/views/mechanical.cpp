@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/index.hpp"
@@ -50,14 +51,14 @@ struct KernelLabels {
   Dim experts, in, out;
 };
 
-KernelLabels kernel_labels(const Workload& workload, TensorId weight, const Op& product) {
+KernelLabels kernel_labels(const Workload& workload, const Tensor& weight, const Op& product) {
   const auto has = [](const std::vector<Dim>& dims, LabelId label) {
     return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
       return std::find(dim.begin(), dim.end(), label) != dim.end();
     });
   };
   KernelLabels labels;
-  for (const Dim& dim : workload.tensors[at(weight)].dims) {
+  for (const Dim& dim : weight.dims) {
     for (const LabelId label : dim) {
       const bool grouped = product.function == Function::grouped_matmul &&
                            workload.labels[at(label)].role == LabelRole::experts;
@@ -68,6 +69,25 @@ KernelLabels kernel_labels(const Workload& workload, TensorId weight, const Op& 
     }
   }
   return labels;
+}
+
+// Of a convolution [out, in, taps...], or [in, out, taps...] of one that makes pictures larger, as
+// flax has it: [taps..., in, out]. Nothing: it is none.
+std::vector<Dim> convolution_dims(const Workload& workload, const Tensor& weight, const Use& use) {
+  const bool is_weight = weight.name.ends_with(".weight") && weight.dims.size() > 2;
+  if (!is_weight || use.op == nullptr || use.operand != 1) return {};
+  const auto is_of_experts = [&](const Dim& dim) {
+    return std::any_of(dim.begin(), dim.end(), [&](LabelId label) {
+      return workload.labels[at(label)].role == LabelRole::experts;
+    });
+  };
+  if (std::any_of(weight.dims.begin(), weight.dims.end(), is_of_experts)) return {};
+  std::vector<Dim> dims(weight.dims.begin() + 2, weight.dims.end());
+  const bool widens = is_weight_of_product(use) &&
+                      kernel_labels(workload, weight, *use.op).in == weight.dims.front();
+  dims.push_back(weight.dims[widens ? 0 : 1]);
+  dims.push_back(weight.dims[widens ? 1 : 0]);
+  return dims;
 }
 
 // The last part of a parameter's name.
@@ -91,44 +111,42 @@ std::string leaf_name(const std::string& name, const Use& use, std::string_view 
   return fmt::format("{}/{}", with_slashes(module), as);
 }
 
-// Layers by number: their path, from the name of a parameter of theirs.
-std::vector<std::string> layer_prefixes(const Workload& workload) {
-  std::vector<std::string> prefixes(layer_count(workload));
-  for (const ParameterView& parameter : parameters(workload)) {
-    const Tensor& tensor = workload.tensors[at(parameter.tensor)];
-    if (!workload.blocks[at(tensor.block)].is_layer) continue;
-    const std::string prefix = tensor.name.substr(0, tensor.name.find("{}"));
-    for (const std::int32_t number : parameter.numbers) prefixes[at(number)] = prefix;
-  }
-  return prefixes;
-}
-
-std::vector<TreeView::Layer> each_layer(const Workload& workload) {
-  std::vector<TreeView::Layer> layers;
-  for (const std::string& prefix : layer_prefixes(workload)) {
-    const std::string path = is_our_own(prefix) ? prefix : with_slashes(prefix);
-    layers.push_back({.path = fmt::format("{}{}", path, layers.size())});
+ViewedLayers each_layer(const Workload& workload) {
+  ViewedLayers layers;
+  for (const auto& [stack, count] : layer_counts(workload)) {
+    const std::string path = is_our_own(stack) ? stack : with_slashes(stack);
+    for (std::size_t i = 0; i < count; ++i) {
+      layers[stack].push_back({.path = fmt::format("{}{}", path, i)});
+    }
   }
   return layers;
 }
 
 // Of several kinds each is scanned by itself, under a number of its own.
-std::vector<TreeView::Layer> stacked_layers(const Workload& workload, std::string_view suffix) {
-  const std::vector<std::string> prefixes = layer_prefixes(workload);
-  std::vector<TreeView::Layer> layers(prefixes.size());
-  std::size_t kinds = 0;
-  for (const Block& block : workload.blocks) kinds += block.is_layer ? 1 : 0;
-  std::size_t kind = 0;
-  for (const Block& block : workload.blocks) {
+ViewedLayers stacked_layers(const Workload& workload, std::string_view suffix) {
+  std::map<std::string, std::vector<const Block*>> kinds;  // of each stack
+  for (const ParameterView& parameter : parameters(workload)) {
+    const Tensor& tensor = workload.tensors[at(parameter.tensor)];
+    const Block& block = workload.blocks[at(tensor.block)];
     if (!block.is_layer) continue;
-    for (const std::int32_t number : block.numbers) {
-      std::string path = prefixes[at(number)];
-      path.pop_back();  // the separator
-      path = (is_our_own(path) ? path : with_slashes(path)) + std::string(suffix);
-      if (kinds > 1) path += fmt::format("_{}", kind);
-      layers[at(number)] = {.path = path, .mark = "", .stacked = true, .axis = "layers"};
+    auto& of_stack = kinds[stack_of(workload, tensor)];
+    if (std::find(of_stack.begin(), of_stack.end(), &block) == of_stack.end()) {
+      of_stack.push_back(&block);
     }
-    ++kind;
+  }
+  ViewedLayers layers;
+  for (const auto& [stack, count] : layer_counts(workload)) {
+    layers[stack].resize(count);
+    std::size_t kind = 0;
+    for (const Block* block : kinds[stack]) {
+      std::string path = stack.substr(0, stack.size() - 1);  // without the separator
+      path = (is_our_own(path) ? path : with_slashes(path)) + std::string(suffix);
+      if (kinds[stack].size() > 1) path += fmt::format("_{}", kind);
+      for (const std::int32_t number : block->numbers) {
+        layers[stack][at(number)] = {.path = path, .mark = "", .stacked = true, .axis = "layers"};
+      }
+      ++kind;
+    }
   }
   return layers;
 }
@@ -263,9 +281,7 @@ ViewedParameter experts_of(const ViewInput& input, const KernelLabels& labels, s
 
 }  // namespace
 
-std::vector<TreeView::Layer> easydel_layers(const ViewInput& input) {
-  return each_layer(input.workload);
-}
+ViewedLayers easydel_layers(const ViewInput& input) { return each_layer(input.workload); }
 
 std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorId parameter) {
   const Workload& workload = input.workload;
@@ -282,8 +298,12 @@ std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorI
   std::string name = models::hub_module(input.family, in_layer ? "." + own : own);
   if (in_layer) name.erase(0, 1);
   const Use use = use_of(workload, parameter);
-  if (is_weight_of_product(use)) {
-    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+  if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
+    viewed.form.name = with_slashes(name.substr(0, name.rfind('.'))) + "/kernel";
+    viewed.dims = std::move(dims);
+    viewed.form.axes.resize(viewed.dims.size());
+  } else if (is_weight_of_product(use)) {
+    const KernelLabels labels = kernel_labels(workload, tensor, *use.op);
     if (!labels.experts.empty()) {
       viewed = experts_of(input, labels, name);
     } else {
@@ -302,11 +322,9 @@ std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorI
   return viewed;
 }
 
-std::vector<TreeView::Layer> flax_layers(const ViewInput& input) {
-  return each_layer(input.workload);
-}
+ViewedLayers flax_layers(const ViewInput& input) { return each_layer(input.workload); }
 
-std::vector<TreeView::Layer> flax_scanned_layers(const ViewInput& input) {
+ViewedLayers flax_scanned_layers(const ViewInput& input) {
   return stacked_layers(input.workload, "");
 }
 
@@ -318,8 +336,12 @@ std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId p
   const Use use = use_of(workload, parameter);
   ViewedParameter viewed;
   viewed.form.name = leaf_name(name_in_layer(workload, parameter), use, "kernel", "scale");
-  if (is_weight_of_product(use)) {
-    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+  if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
+    const std::string own = name_in_layer(workload, parameter);
+    viewed.form.name = with_slashes(own.substr(0, own.rfind('.'))) + "/kernel";
+    viewed.dims = std::move(dims);
+  } else if (is_weight_of_product(use)) {
+    const KernelLabels labels = kernel_labels(workload, tensor, *use.op);
     for (const Dim& part : {labels.experts, labels.in, labels.out}) {
       append_to(viewed.dims, by_label(workload, part));
     }
@@ -331,7 +353,7 @@ std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId p
   return viewed;
 }
 
-std::vector<TreeView::Layer> levanter_layers(const ViewInput& input) {
+ViewedLayers levanter_layers(const ViewInput& input) {
   return stacked_layers(input.workload, "/stacked");
 }
 
@@ -348,7 +370,7 @@ std::optional<ViewedParameter> levanter_parameter(const ViewInput& input, Tensor
     append_to(viewed.dims, dims);
   };
   if (is_weight_of_product(use)) {
-    const KernelLabels labels = kernel_labels(workload, parameter, *use.op);
+    const KernelLabels labels = kernel_labels(workload, tensor, *use.op);
     add(by_label(workload, labels.experts), false);
     add(by_label(workload, labels.out, /*groups_apart=*/true), false);
     add(by_label(workload, labels.in), true);

@@ -23,14 +23,14 @@
 
 namespace shardsim {
 
-[[nodiscard]] std::vector<TreeView::Layer> easydel_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers easydel_layers(const ViewInput& input);
 [[nodiscard]] std::optional<ViewedParameter> easydel_parameter(const ViewInput& input,
                                                                TensorId parameter);
-[[nodiscard]] std::vector<TreeView::Layer> flax_layers(const ViewInput& input);
-[[nodiscard]] std::vector<TreeView::Layer> flax_scanned_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers flax_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers flax_scanned_layers(const ViewInput& input);
 [[nodiscard]] std::optional<ViewedParameter> flax_parameter(const ViewInput& input,
                                                             TensorId parameter);
-[[nodiscard]] std::vector<TreeView::Layer> levanter_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers levanter_layers(const ViewInput& input);
 [[nodiscard]] std::optional<ViewedParameter> levanter_parameter(const ViewInput& input,
                                                                 TensorId parameter);
 

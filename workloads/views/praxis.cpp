@@ -9,7 +9,7 @@ namespace shardsim {
 namespace {
 
 const std::vector<std::string>& praxis_families() {
-  static const std::vector<std::string> table = {"gpt2", "llama", "mistral"};
+  static const std::vector<std::string> table = {"gpt2", "llama", "mistral", "mixtral"};
   return table;
 }
 
@@ -40,13 +40,16 @@ constexpr std::array praxis_rows = std::to_array<ViewRow>(
      {"self_attn.v_proj.weight", "self_attention/value/w", "-=hidden -=heads -=head_dim"},
      {"self_attn.o_proj.weight", "self_attention/post/w", "-=hidden -=heads -=head_dim"},
      {"post_attention_layernorm.weight", "ff_layer/layer_norm/scale", "-=hidden"},
+     {"mlp.gate.weight", "ff_layer/gate", "-=hidden -=experts"},
+     {"mlp.experts.gate_up_proj", "ff_layer/wi_{gate_up:gate_0,0}", "-=experts -=hidden -=ffn"},
+     {"mlp.experts.down_proj", "ff_layer/wo_0", "-=experts -=ffn -=hidden"},
      {"mlp.gate_proj.weight", "ff_layer/ffn_layer1_gate/linear/w", "-=hidden -=ffn"},
      {"mlp.up_proj.weight", "ff_layer/ffn_layer1/linear/w", "-=hidden -=ffn"},
      {"mlp.down_proj.weight", "ff_layer/ffn_layer2/linear/w", "-=ffn -=hidden"}});
 
 }  // namespace
 
-std::vector<TreeView::Layer> praxis_layers(const ViewInput& input) {
+ViewedLayers praxis_layers(const ViewInput& input) {
   const auto& known = praxis_families();
   if (std::count(known.begin(), known.end(), input.family) == 0) {
     fail_without_family(input, "praxis", known);
@@ -55,7 +58,11 @@ std::vector<TreeView::Layer> praxis_layers(const ViewInput& input) {
                                     .mark = "",
                                     .stacked = true,
                                     .axis = std::nullopt};
-  return std::vector<TreeView::Layer>(layer_count(input.workload), repeated);
+  ViewedLayers layers;
+  for (const auto& [stack, count] : layer_counts(input.workload)) {
+    layers[stack].assign(count, repeated);
+  }
+  return layers;
 }
 
 std::optional<ViewedParameter> praxis_parameter(const ViewInput& input, TensorId parameter) {

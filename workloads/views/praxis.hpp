@@ -4,6 +4,7 @@
 //   GPT-3   params/lm/transformer/repeat/sub/x_layers_0/self_attention/combined_qkv/w
 //                                                              [layers, 3, model, heads, head]
 //   Llama   .../self_attention/query/w [layers, model, heads, head], ff_layer/ffn_layer1_gate/...
+//   Mixtral .../ff_layer/wi_0, wi_gate_0 [layers, experts, model, width], wo_0, gate
 //
 // Source: google/praxis 1.4.0, layers/{transformers,attentions,transformer_models}.py; google/paxml
 // at b397693, tasks/lm/params.
@@ -16,7 +17,7 @@
 
 namespace shardsim {
 
-[[nodiscard]] std::vector<TreeView::Layer> praxis_layers(const ViewInput& input);
+[[nodiscard]] ViewedLayers praxis_layers(const ViewInput& input);
 [[nodiscard]] std::optional<ViewedParameter> praxis_parameter(const ViewInput& input,
                                                               TensorId parameter);
 

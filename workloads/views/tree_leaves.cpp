@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "workloads/views/view.hpp"
 
 namespace shardsim {
 namespace {
@@ -65,16 +66,19 @@ class LeafMaker {
 
   void add_in_form(const Tensor& tensor, const ParameterView& parameter) {
     const TreeView::Form& form = workload_.view->forms[at(tensor.form)];
-    const bool in_layer = workload_.blocks[at(tensor.block)].is_layer;
+    const std::string stack = stack_of(workload_, tensor);
+    const bool in_layer = !stack.empty();
+    const auto* layers = in_layer ? &workload_.view->layers.at(stack) : nullptr;
     const std::vector<std::vector<std::size_t>> parts = choices(form);
     for (const std::int32_t number : parameter.numbers) {
-      const TreeView::Layer* layer = in_layer ? &workload_.view->layers[at(number)] : nullptr;
+      const TreeView::Layer* layer = in_layer ? &layers->at(at(number)) : nullptr;
       for (const std::vector<std::size_t>& part : parts) {
         TreeLeaf& made = leaf_of(name_of(form, layer, part), form, layer, parameter.shape);
         made.holds.push_back({parameter.tensor, number});
         if (layer == nullptr || !layer->stacked) continue;
         const auto held = static_cast<std::int64_t>(made.holds.size());
-        made.leaf.shape[form.stacked_at] = (held + layer->inner - 1) / layer->inner;
+        const std::int64_t each = layer->inner * (form.joint ? form.joint->count : 1);
+        made.leaf.shape[form.stacked_at] = (held + each - 1) / each;
       }
     }
   }
@@ -102,18 +106,22 @@ class LeafMaker {
       made.leaf.shape.push_back(shape[d]);
       made.dims.emplace_back(d);
     }
+    if (form.joint) {
+      const auto where = static_cast<std::ptrdiff_t>(form.joint->dimension);
+      insert_dimension(made, where, form.joint->count, std::nullopt);
+    }
     if (layer != nullptr && layer->stacked) {
       const auto where = static_cast<std::ptrdiff_t>(form.stacked_at);
-      if (layer->inner > 1) insert_layers(made, where, layer->inner, layer->inner_axis);
-      insert_layers(made, where, 0, layer->axis);
+      if (layer->inner > 1) insert_dimension(made, where, layer->inner, layer->inner_axis);
+      insert_dimension(made, where, 0, layer->axis);
     }
     leaves_.push_back(std::move(made));
     return leaves_.back();
   }
 
-  // A dimension of layers, where the leaf names its dimensions with a name.
-  static void insert_layers(TreeLeaf& made, std::ptrdiff_t where, std::int64_t size,
-                            const std::optional<std::string>& axis) {
+  // Of layers or of parameters in one leaf, where the leaf names its dimensions with a name.
+  static void insert_dimension(TreeLeaf& made, std::ptrdiff_t where, std::int64_t size,
+                               const std::optional<std::string>& axis) {
     made.leaf.shape.insert(made.leaf.shape.begin() + where, size);
     made.dims.insert(made.dims.begin() + where, std::nullopt);
     auto& axes = made.leaf.logical_axes;

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "workloads/views/big_vision.hpp"
 #include "workloads/views/maxtext.hpp"
 #include "workloads/views/mechanical.hpp"
 #include "workloads/views/praxis.hpp"
+#include "workloads/views/t5x.hpp"
 
 namespace shardsim {
 namespace {
@@ -27,8 +29,10 @@ const std::vector<View> view_table = {
     {"flax-scanned", "the same, layers stacked in front", flax_scanned_layers, flax_parameter},
     {"levanter", "levanter's modules over haliax: layers stacked in front, its names of axes",
      levanter_layers, levanter_parameter},
-    {"praxis", "praxis' transformers: weights of repeated layers", praxis_layers,
-     praxis_parameter}};
+    {"praxis", "praxis' transformers: weights of repeated layers", praxis_layers, praxis_parameter},
+    {"t5x", "t5x' T5: kernels [embed, joined_kv], layer by layer", t5x_layers, t5x_parameter},
+    {"big_vision", "big_vision's SigLIP: two towers, layers scanned in front", big_vision_layers,
+     big_vision_parameter}};
 
 [[noreturn]] void fail_without_name(const ViewInput& input, std::string_view view,
                                     TensorId parameter) {
@@ -83,12 +87,23 @@ void apply_view(Workload& workload, std::string_view view, const std::string& fa
   workload.view = std::move(tree);
 }
 
-std::size_t layer_count(const Workload& workload) {
-  std::int32_t last = -1;
-  for (const Block& block : workload.blocks) {
-    if (block.is_layer) last = std::max(last, block.numbers.back());
+std::map<std::string, std::size_t> layer_counts(const Workload& workload) {
+  std::map<std::string, std::size_t> counts;
+  for (const ParameterView& parameter : parameters(workload)) {
+    const std::string stack = stack_of(workload, workload.tensors[at(parameter.tensor)]);
+    if (stack.empty()) continue;
+    for (const std::int32_t number : parameter.numbers) {
+      counts[stack] = std::max(counts[stack], at(number) + 1);
+    }
   }
-  return last < 0 ? 0 : at(last) + 1;
+  return counts;
+}
+
+std::string stack_of(const Workload& workload, const Tensor& parameter) {
+  if (!workload.blocks[at(parameter.block)].is_layer) return "";
+  const std::size_t number = parameter.name.find("{}");
+  assert(number != std::string::npos);
+  return parameter.name.substr(0, number);
 }
 
 std::string name_in_layer(const Workload& workload, TensorId parameter) {

@@ -8,6 +8,7 @@
 // labels, and a parameter's dims hold the same labels in another order.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct ViewedParameter {
   std::vector<Dim> dims;
 };
 
+// Of stacks by what their parameters' names begin with, of layers by number.
+using ViewedLayers = std::map<std::string, std::vector<TreeView::Layer>>;
+
 struct ViewInput {
   const Workload& workload;
   std::string family;  // of transformers, "mixtral"; the model_type of our own descriptions
@@ -33,8 +37,8 @@ struct ViewInput {
 struct View {
   std::string_view name;
   std::string_view summary;
-  // By number. Throws InputError for a family that the view has not.
-  std::vector<TreeView::Layer> (*layers)(const ViewInput& input);
+  // Throws InputError for a family that the view has not.
+  ViewedLayers (*layers)(const ViewInput& input);
   // Nothing: the view has no such parameter.
   std::optional<ViewedParameter> (*parameter)(const ViewInput& input, TensorId parameter);
 };
@@ -46,9 +50,11 @@ struct View {
 void apply_view(Workload& workload, std::string_view view, const std::string& family,
                 const Place& place);
 
-// For views: how many layers there are, and the name of a parameter within its layer,
-// "mlp.down_proj.weight"; a full name outside of layers.
-[[nodiscard]] std::size_t layer_count(const Workload& workload);
+// For views: the stacks and how many layers each has, numbers up to the highest; the stack of a
+// parameter, "encoder.block.", empty outside of layers; and its name within its layer,
+// "mlp.down_proj.weight", a full name outside.
+[[nodiscard]] std::map<std::string, std::size_t> layer_counts(const Workload& workload);
+[[nodiscard]] std::string stack_of(const Workload& workload, const Tensor& parameter);
 [[nodiscard]] std::string name_in_layer(const Workload& workload, TensorId parameter);
 [[noreturn]] void fail_without_family(const ViewInput& input, std::string_view view,
                                       const std::vector<std::string>& known);

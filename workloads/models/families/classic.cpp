@@ -47,7 +47,7 @@ ModelSpec gpt_neox(const Config& c) {
   attention.dropout = c.rate("attention_dropout", 0);
   attention.rotary.dims = static_cast<std::int64_t>(
       static_cast<double>(n.head_dim) *
-      c.rotary_number("partial_rotary_factor", c.number("rotary_pct", 0.25)));
+      c.rotary_number("partial_rotary_factor", c.ratio("rotary_pct", 0.25)));
   attention.rotary.concatenated = true;
   const double dropout = c.rate("hidden_dropout", 0);
   ModelSpec spec = decoder(n, {.name = "full",

@@ -64,8 +64,8 @@ Ref efficient_block(Draft& d, const EfficientBlock& n, Ref x) {
 }
 
 Ref efficientnet_picture(const Config& c, Draft& d, const std::string& prefix) {
-  const double width = c.number("width_coefficient", 2);
-  const double depth = c.number("depth_coefficient", 3.1);
+  const double width = c.ratio("width_coefficient", 2);
+  const double depth = c.ratio("depth_coefficient", 3.1);
   const std::int64_t divisor = c.size("depth_divisor", 8);
   const auto filters = [&](std::int64_t n) {
     return rounded_width(static_cast<double>(n) * width, divisor, divisor);
@@ -87,7 +87,7 @@ Ref efficientnet_picture(const Config& c, Draft& d, const std::string& prefix) {
   };
   std::int64_t blocks = 0;
   for (std::size_t i = 0; i < ins.size(); ++i) blocks += repeated(i);
-  EfficientBlock n{.squeeze = c.number("squeeze_expansion_ratio", 0.25),
+  EfficientBlock n{.squeeze = c.ratio("squeeze_expansion_ratio", 0.25),
                    .activation = c.activation("hidden_act", "silu")};
   const double last_drop = c.rate("drop_connect_rate", 0.2);
   constexpr std::int64_t stem = 32;
@@ -242,7 +242,7 @@ struct MobileConvolution {
 
 Ref mobilenet_picture(const Config& c, Draft& d, const std::string& prefix) {
   const MobileConvolution layer{c.flag("tf_padding", true), c.activation("hidden_act", "relu6")};
-  const double multiplier = c.number("depth_multiplier", 1);
+  const double multiplier = c.ratio("depth_multiplier", 1);
   const std::int64_t least = c.size("min_depth", 8);
   const auto width = [&](std::int64_t depth) {
     return std::max(static_cast<std::int64_t>(static_cast<double>(depth) * multiplier), least);
@@ -290,10 +290,10 @@ struct MobileNet2 {
 
 MobileNet2 mobilenet2_picture(const Config& c, Draft& d, const std::string& prefix) {
   const MobileConvolution layer{c.flag("tf_padding", true), c.activation("hidden_act", "relu6")};
-  const double multiplier = c.number("depth_multiplier", 1);
+  const double multiplier = c.ratio("depth_multiplier", 1);
   const std::int64_t divisor = c.size("depth_divisible_by", 8);
   const std::int64_t least = c.size("min_depth", 8);
-  const double expansion = c.number("expand_ratio", 6);
+  const double expansion = c.ratio("expand_ratio", 6);
   const auto of_depth = [&](double depth) {
     return rounded_width(static_cast<double>(std::llrint(depth)), divisor, least);
   };

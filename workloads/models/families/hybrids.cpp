@@ -124,7 +124,7 @@ std::int64_t lfm2_width(const Config& c) {
   if (!c.flag("block_auto_adjust_ff_dim", true)) return width;
   const std::int64_t multiple = c.size("block_multiple_of", 256);
   const std::int64_t two_thirds = 2 * width / 3;
-  width = static_cast<std::int64_t>(c.number("block_ffn_dim_multiplier", 1) *
+  width = static_cast<std::int64_t>(c.ratio("block_ffn_dim_multiplier", 1) *
                                     static_cast<double>(two_thirds));
   return (width + multiple - 1) / multiple * multiple;
 }

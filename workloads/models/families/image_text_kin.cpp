@@ -147,7 +147,7 @@ ModelSpec internvl(const Config& c) {
     for (Branch& branch : kind.branches) branch.before = {NormKind::rms, branch.before.name};
   }
   if (!images.flag("use_mean_pooling", true)) add_norm(spec, at + "layernorm", hidden, true);
-  const double ratio = c.number("downsample_ratio", 0.5);
+  const double ratio = c.ratio("downsample_ratio", 0.5);
   const auto merged = static_cast<std::int64_t>(static_cast<double>(hidden) / (ratio * ratio));
   add_norm(spec, std::string(projector) + "layer_norm", merged, true);
   add_two_linears(spec, c, merged);

@@ -61,7 +61,7 @@ std::int64_t lumina2_width(const Config& c, std::int64_t hidden) {
   const std::int64_t multiple = c.size("multiple_of", 256);
   auto wide = 4 * hidden;
   if (c.given("ffn_dim_multiplier")) {
-    wide = static_cast<std::int64_t>(c.number("ffn_dim_multiplier", 1) * static_cast<double>(wide));
+    wide = static_cast<std::int64_t>(c.ratio("ffn_dim_multiplier", 1) * static_cast<double>(wide));
   }
   return (wide + multiple - 1) / multiple * multiple;
 }

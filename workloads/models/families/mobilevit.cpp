@@ -86,7 +86,7 @@ std::int64_t output_stride(const Config& c) {
 
 Ref mobilevit_picture(const Config& c, Draft& d, const std::string& prefix, bool expands = true) {
   const MobileVit n{.activation = c.activation("hidden_act", "silu"),
-                    .expansion = c.number("expand_ratio", 4),
+                    .expansion = c.ratio("expand_ratio", 4),
                     .ratio = c.ratio("mlp_ratio", 2),
                     .dropout = c.rate("hidden_dropout_prob", 0.1),
                     .attention_dropout = c.rate("attention_probs_dropout_prob", 0),

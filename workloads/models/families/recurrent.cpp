@@ -42,7 +42,7 @@ ModelSpec recurrent_gemma(const Config& c) {
                            }));
   spec.stacks[0].norm.name = "model.final_norm";
   std::get<TokenEmbedding>(spec.stacks[0].input).scaled = true;
-  spec.head.soft_cap = c.number("logits_soft_cap", 30);
+  spec.head.soft_cap = c.cap("logits_soft_cap", 30);
   return spec;
 }
 

@@ -73,7 +73,7 @@ ModelSpec mamba2(const Config& c) {
   c.pass_over({"time_step_rank"});  // of Mamba; each head has one step size
   mixer.bias = mixer.out_bias = c.flag("use_bias", false);
   const auto inner = static_cast<std::int64_t>(
-      c.number("expand", 2) * static_cast<double>(c.needed("hidden_size|d_model", 4096)));
+      c.ratio("expand", 2) * static_cast<double>(c.needed("hidden_size|d_model", 4096)));
   if (inner != mixer.inner()) {
     c.fail("num_heads", "num_heads * head_dim is not expand * hidden_size");
   }

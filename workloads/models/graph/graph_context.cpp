@@ -178,7 +178,16 @@ std::string GraphContext::inside(const std::string& scope, const std::string& na
 
 std::string GraphContext::inside(const std::string& name) const { return inside(layer, name); }
 
+// One label of both would make a sum over columns of it, not a product: square matrices read their
+// input under another.
 TensorId GraphContext::linear(const Linear& module, TensorId x, Dims result) {
+  for (const LabelId label : module.in) {
+    const bool is_out = std::find(module.out.begin(), module.out.end(), label) != module.out.end();
+    if (is_out && g.label_size(label) > 1) {
+      throw std::logic_error(
+          fmt::format("{}: a label of both dimensions of a matrix", module.name));
+    }
+  }
   const TensorId matrix =
       g.parameter(module.name + ".weight",
                   module.conv1d ? Dims{module.in, module.out} : Dims{module.out, module.in});
