@@ -53,8 +53,11 @@ void require_positions(const JsonReader& json, const models::ModelSpec& spec,
   if (sequence <= rows) return;
   const std::string message = fmt::format(
       "the model has {} positions, fewer than the sequence's {} tokens", rows, sequence);
+  const auto text = json.find("text_config");
   for (const char* key : {"n_positions", "max_position_embeddings"}) {
     if (const auto value = json.find(key)) value->fail(message);
+    if (!text || !text->is_object()) continue;
+    if (const auto value = text->find(key)) value->fail(message);
   }
   json.fail(message);
 }
