@@ -107,6 +107,31 @@ TEST_CASE("A window's cache is its window") {
   CHECK(cache(std::to_string(window), within_it) == (within_it + 1) * token);
 }
 
+// Layers that are drawn, kept as they are counted: of DiffLlama two layers of keys and values of 4
+// heads of 32; of MiniMax a layer of 2 heads of keys and one of lightning attention, 8 states of
+// 32 x 32. All in 2 bytes.
+TEST_CASE("What drawn layers keep is a cache of tokens, or a state") {
+  const auto cache = [](const std::string& model, const std::string& step) {
+    const std::string text = R"({"workload": {"model": {"hidden_size": 256, "vocab_size": 1000,
+        "intermediate_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2, )" +
+                             model + "}, " + step +
+                             R"(, "batch": 4}, "mesh": {"tp": 2}, "strategy": "megatron",
+                             "machine": "dgx-h100"})";
+    return 2 * held(predict(read_experiments(parse_json(text, "a.json"), "a.json").front(), {}),
+                    BufferCategory::cache);
+  };
+  constexpr std::int64_t tokens = 128, heads_of_keys = 4, head_dim = 32, examples = 4;
+  const std::string prompt = R"("step": "prefill", "sequence": 128)";
+  const std::string next = R"("step": "decode", "context": 127)";
+  for (const std::string& step : {prompt, next}) {
+    CHECK(cache(R"("architectures": ["DiffLlamaForCausalLM"], "num_key_value_heads": 4)", step) ==
+          examples * 2 * tokens * 2 * heads_of_keys * head_dim * 2);
+    CHECK(cache(R"("architectures": ["MiniMaxForCausalLM"], "num_key_value_heads": 2,
+                   "block_size": 16)",
+                step) == examples * (tokens * 2 * 2 * head_dim + 8 * head_dim * head_dim) * 2);
+  }
+}
+
 // A token's products: 12 h^2 in each layer and the head; attention 4 h for each token that it sees.
 TEST_CASE("A decoding step computes one token of each sequence") {
   const Prediction decode = predicted(R"("step": "decode", "batch": 4, "context": 511)");

@@ -257,6 +257,17 @@ Node CountSketch::convolve_causal(const std::string& name, Node x, std::int64_t 
   return made(Eager::view(y, shape_of(axes)), axes);
 }
 
+Node CountSketch::keep(const std::string& /*name*/, Node x, std::int64_t /*window*/) {
+  const Value& rows = value(x);
+  const std::int64_t bytes = e_.times(elements_of(axes_of(x)), size_of(rows.dtype).count());
+  e_.cache(bytes / (batch().size * sequence().size), 0);
+  return x;
+}
+
+Node CountSketch::step(const Step& step) {
+  throw std::logic_error(step.name + ": a token of inference is not counted");
+}
+
 Node CountSketch::lies(Node x) { return made(e_.copy(value(x)), axes_of(x)); }
 
 void CountSketch::unread_product(Node a, Node b, const Axes& result) {

@@ -48,6 +48,12 @@ class CountSketch : public Sketch {
   void turn(const Rotary& rotary, Node& q, Node& k) override;
   Node convolve_each(const std::string& name, Node x, std::int64_t taps) override;
   Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) override;
+  Node keep(const std::string& name, Node x, std::int64_t window) override;
+  [[nodiscard]] Axis kept(std::int64_t /*window*/) override { return sequence(); }
+  [[nodiscard]] bool is_inference() const override { return false; }
+  [[nodiscard]] bool is_decoding() const override { return false; }
+  void leave(const std::string& /*name*/, Node /*state*/) override {}
+  Node step(const Step& step) override;
   Node lies(Node x) override;
   void keeps(Node x) override { e_.save(value(x)); }
   void unread_product(Node a, Node b, const Axes& result) override;

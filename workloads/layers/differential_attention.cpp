@@ -25,15 +25,17 @@ Node draw(Sketch& s, const DifferentialAttention& a, Node x) {
   const Axis tokens = s.sequence();
   Node q = s.linear({"q_proj", a.bias}, x, {two, heads, group, dim});
   Node k = s.linear({"k_proj", a.bias}, x, {two, heads, dim});
-  const Node v = s.linear({"v_proj", a.bias}, x, {two, heads, dim});
+  Node v = s.linear({"v_proj", a.bias}, x, {two, heads, dim});
   s.turn(a.rotary, q, k);
-  s.cache(2 * a.kv_heads * a.head_dim * 2, 0);
+  k = s.keep("keys", k, 0);
+  v = s.keep("values", v, 0);
+  const Axis seen_tokens = s.kept(0);
   std::vector<Node> seen;
   for (const Node half :
-       s.parts(v, {{s.batch(), tokens, heads, dim}, {s.batch(), tokens, heads, dim}})) {
-    const Axes both{s.batch(), tokens, two, heads, dim};
+       s.parts(v, {{s.batch(), seen_tokens, heads, dim}, {s.batch(), seen_tokens, heads, dim}})) {
+    const Axes both{s.batch(), seen_tokens, two, heads, dim};
     seen.push_back(s.attend("attention", q, k, s.copy(s.expand(half, both), both),
-                            {.queries = tokens, .keys = tokens, .fraction = 0.5}));
+                            {.queries = tokens, .keys = seen_tokens, .fraction = 0.5}));
   }
   const Node side = s.join(seen, {s.batch(), tokens, two, heads, group, wide});
   const Axes rows{s.batch(), tokens, heads, group, wide};

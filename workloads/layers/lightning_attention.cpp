@@ -46,9 +46,13 @@ class LightningSketch {
     std::vector<Node> intra, states;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       intra.push_back(within(of_runs[i], qs[i], ks[i], vs[i]));
-      states.push_back(state(of_runs[i], ks[i], vs[i], /*is_read=*/i + 1 < runs.size()));
+      const bool is_read = i + 1 < runs.size() || s_.is_inference();
+      states.push_back(state(of_runs[i], ks[i], vs[i], is_read));
     }
     const std::vector<Node> entering = entering_states(of_runs, states);
+    if (s_.is_inference()) {
+      leave(of_runs.back(), runs.size() > 1 ? entering.back() : no_node, states.back());
+    }
     std::vector<Node> outs;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       outs.push_back(s_.add(before(of_runs[i], qs[i], entering[i]), intra[i]));
@@ -109,6 +113,12 @@ class LightningSketch {
     return entering;
   }
 
+  // What is known behind the last block.
+  void leave(const Axes& last, Node entered, Node own) {
+    const Node all = entered == no_node ? own : s_.add(own, s_.scaled(entered));
+    s_.leave("state", s_.view(all, {last[0], heads_, dim_, seen_dim_}));
+  }
+
   // (q * a) S
   Node before(const Axes& axes, Node q, Node state) {
     const Node decayed = s_.lies_by_example(s_.multiply(q, cut(query_decay_, {heads_, axes[2]})));
@@ -121,6 +131,23 @@ class LightningSketch {
   Node query_decay_ = no_node, key_decay_ = no_node, decay_ = no_node;
 };
 
+// One token: S <- S exp(-r) + k^T v, o = q S.
+Node decoded(Sketch& s, const LightningAttention& a, const std::vector<Node>& qkv,
+             const Axes& rows) {
+  const Axis heads = heads_axis(a.heads), one{"one", 1}, first{"first", 1};
+  const Axis block{"block", a.block}, block_keys{"block_keys", a.block};
+  const Node rate = s.buffer("slope_rate", {heads, one, first});
+  s.buffer("query_decay", {heads, block, one});
+  s.buffer("key_decay", {heads, block, one});
+  s.buffer("diagonal_decay", {one, heads, block, block_keys});
+  return s.step(
+      {.name = "state",
+       .operands = {qkv[0], qkv[1], qkv[2], rate},
+       .result = rows,
+       .state = {s.batch(), heads, {"head_dim", a.head_dim}, {"seen_head_dim", a.head_dim}},
+       .operations = 5});  // decayed; k v, added; times q, summed
+}
+
 }  // namespace
 
 Node draw(Sketch& s, const LightningAttention& a, Node x) {
@@ -128,15 +155,16 @@ Node draw(Sketch& s, const LightningAttention& a, Node x) {
   s.note(
       "lightning attention runs as products over all blocks of tokens at once; states of blocks "
       "are added up in one kernel");
-  LightningSketch blocks(s, a);
   const Axis heads = heads_axis(a.heads);
   const Axis dim{"head_dim", a.head_dim};
   const Axis three{"q_k_v", 3};
   const Axes rows{s.batch(), s.sequence(), heads, dim};
   const Node all = s.activate(a.activation, s.linear({"qkv_proj"}, x, {heads, three, dim}));
   const std::vector<Node> qkv = s.parts(all, {rows, rows, rows});
-  const std::vector<LightningRun> runs = runs_of(s.tokens(), a.block);
-  const Node out = s.lies(blocks.build(runs, qkv[0], qkv[1], qkv[2], rows));
+  const Node out = s.is_decoding()
+                       ? decoded(s, a, qkv, rows)
+                       : s.lies(LightningSketch(s, a).build(runs_of(s.tokens(), a.block), qkv[0],
+                                                            qkv[1], qkv[2], rows));
   s.cache(0, a.heads * a.head_dim * a.head_dim * 2);
   const Node normed = s.norm({NormKind::rms, "norm"}, out, {heads, dim});
   const Node gate = s.apply(PointFunction::sigmoid, s.linear({"output_gate"}, x, {heads, dim}));

@@ -19,6 +19,11 @@ std::int64_t sequence_step(const Mixer& mixer) {
   return blocks != nullptr && blocks->blocks ? blocks->block : 1;
 }
 
+bool generates(const Mixer& mixer) {
+  return std::holds_alternative<DifferentialAttention>(mixer.what) ||
+         std::holds_alternative<LightningAttention>(mixer.what);
+}
+
 std::string to_text(const Mixer& mixer) {
   return std::visit([](const auto& what) { return to_text(what); }, mixer.what);
 }

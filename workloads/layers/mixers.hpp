@@ -31,6 +31,8 @@ struct Mixer {
 Node draw(Sketch& s, const Mixer& mixer, Node x);
 Value run(Eager& e, const Mixer& mixer, const Value& x, Context& context);
 [[nodiscard]] std::string to_text(const Mixer& mixer);
+// Of the kinds that models generate with: does it keep what tokens to come need?
+[[nodiscard]] bool generates(const Mixer& mixer);
 // What a sequence has to be a multiple of.
 [[nodiscard]] std::int64_t sequence_step(const Mixer& mixer);
 

@@ -29,7 +29,17 @@
 
 namespace shardsim::models {
 
-enum class AxisRole : std::uint8_t { plain, batch, sequence, keys, hidden, heads, group, width };
+enum class AxisRole : std::uint8_t {
+  plain,
+  batch,
+  sequence,
+  keys,
+  kept,  // tokens of a cache
+  hidden,
+  heads,
+  group,
+  width
+};
 
 struct Axis {
   std::string name;
@@ -148,6 +158,27 @@ class Sketch {
   virtual Node convolve_each(const std::string& name, Node x, std::int64_t taps) = 0;
   // Depthwise and causal over the sequence, `taps` long; x [batch, sequence, channels].
   virtual Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) = 0;
+
+  // Steps of inference. Rows of tokens, [.., sequence, ..], are kept for tokens to come, of a
+  // window or of all (0). Answers what attention reads of them, whose tokens are `kept`: x itself
+  // or, behind a context, all that there are. Counts as the cache of a token.
+  virtual Node keep(const std::string& name, Node x, std::int64_t window) = 0;
+  [[nodiscard]] virtual Axis kept(std::int64_t window) = 0;
+  // Does a step keep anything, and does it read what steps before it kept?
+  [[nodiscard]] virtual bool is_inference() const = 0;
+  [[nodiscard]] virtual bool is_decoding() const = 0;
+  // What a prompt leaves of each sequence, whatever its length, and one token more of it: a kernel
+  // that reads the state and writes it, with so many operations for each of its numbers.
+  virtual void leave(const std::string& name, Node state) = 0;
+  struct Step {
+    std::string name;
+    std::vector<Node> operands;
+    Axes result;
+    Axes state;
+    double operations = 1;
+    DType dtype = DType::bf16;  // of the state
+  };
+  virtual Node step(const Step& step) = 0;
 
   // What eager PyTorch alone does or keeps.
   virtual Node lies(Node x) = 0;  // a copy, as a product wants it

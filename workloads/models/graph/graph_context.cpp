@@ -33,6 +33,7 @@ void GraphContext::enter(const Stack& stack) {
   std::string rows = "sequence";
   std::int64_t size = 0;
   decodes = false;
+  encodes = stack.role == StackRole::encoder;
   if (const auto* patches = std::get_if<PatchEmbedding>(&stack.input)) {
     rows = "patch_sequence";
     size = patches->entering();

@@ -127,6 +127,7 @@ class GraphContext {
   std::optional<LabelId> reads{};  // the width of what a module reads, where it is not `hidden`
   [[nodiscard]] LabelId read_width() const { return reads.value_or(hidden); }
   bool decodes = false;   // the current stack reads what an encoder made
+  bool encodes = false;   // or is one
   std::string layer;      // the current kind's, "model.layers.{}"
   LabelId distances = 0;  // of the current stack's rows of distances, where it has any
   double distance_dropout = 0;

@@ -32,7 +32,7 @@ SketchGraph::SketchGraph(GraphContext& c, TensorId x) : c_(c), scopes_{c.layer} 
 }
 
 TensorId add(GraphContext& c, const Mixer& mixer, TensorId x) {
-  c.refuse_if(c.options.cache.has_value(), "inference of " + to_text(mixer));
+  c.refuse_if(c.options.cache && !c.encodes && !generates(mixer), "inference of " + to_text(mixer));
   c.refuse_if(c.options.documents.has_value(), "documents packed into " + to_text(mixer));
   SketchGraph sketch(c, x);
   return sketch.as_stream(draw(sketch, mixer, sketch.entered()));
@@ -65,6 +65,8 @@ LabelId SketchGraph::label(const Axis& axis) {
       return c_.sequence;
     case AxisRole::keys:
       return c_.key_sequence;
+    case AxisRole::kept:
+      return kept_.at(axis.name);
     case AxisRole::hidden:
       if (axis.size == c_.g.label_size(c_.hidden)) return c_.hidden;
       return c_.label(axis.name, axis.size);
@@ -288,6 +290,48 @@ Node SketchGraph::join(const std::vector<Node>& parts, const Axes& axes) {
 
 Node SketchGraph::pick(Node x, const Axes& /*numbers*/, const Axes& axes) { return copy(x, axes); }
 
+Axis SketchGraph::kept(std::int64_t window) {
+  if (!c_.is_decoding()) return sequence();
+  const LabelId tokens = c_.seen_tokens(window);
+  const std::string name = fmt::format("kept_{}", window);
+  kept_[name] = tokens;
+  return {name, c_.g.label_size(tokens), AxisRole::kept};
+}
+
+Node SketchGraph::keep(const std::string& name, Node x, std::int64_t window) {
+  if (!is_inference()) return x;
+  const TensorId rows = c_.keep(unique(name), {tensor(x)}, c_.g.dims_of(tensor(x)), window);
+  if (!c_.is_decoding()) return x;
+  Axes axes = axes_of(x);
+  std::replace(axes.begin(), axes.end(), sequence(), kept(window));
+  return made(rows, axes);
+}
+
+TensorId SketchGraph::state_cache(const std::string& name, const Axes& axes, DType dtype) {
+  return c_.g.cache(GraphContext::inside(scopes_.back(), name), dtype, dims(axes));
+}
+
+void SketchGraph::leave(const std::string& name, Node state) {
+  if (!is_inference()) return;
+  const Axes& axes = axes_of(state);
+  const TensorId cache = state_cache(name, axes, c_.g.compute_dtype());
+  static_cast<void>(
+      c_.g.append(unique(name + ".left"), cache, {tensor(state)}, c_.sequence, c_.sequence));
+}
+
+Node SketchGraph::step(const Step& step) {
+  GraphBuilder::Scan parts;
+  for (const Node node : step.operands) parts.operands.push_back(tensor(node));
+  parts.result = dims(step.result);
+  parts.whole = {c_.sequence};
+  std::vector<LabelId> numbers{c_.sequence};
+  for (const Axis& axis : step.state) numbers.push_back(label(axis));
+  parts.work = {{step.operations, std::move(numbers)}};
+  parts.state = {state_cache(step.name, step.state, step.dtype), /*is_read=*/true};
+  return made(c_.g.scan(Function::state_update, unique(step.name + ".update"), std::move(parts)),
+              step.result);
+}
+
 Node SketchGraph::attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) {
   Axes axes = axes_of(q);
   axes.back() = axes_of(v).back();
@@ -298,6 +342,10 @@ Node SketchGraph::attend(const std::string& name, Node q, Node k, Node v, const 
   // Keys under a label of their own are whole.
   Axis among = rules.keys;
   if (rules.keys.role == AxisRole::sequence) among = keys();
+  if (rules.keys.role == AxisRole::kept) {
+    parts.fraction = 1;
+    parts.merges = true;
+  }
   return made(c_.g.attention(unique(name), tensor(q), tensor(k), tensor(v), dim,
                              {{label(rules.keys), label(among)}}, parts),
               axes);

@@ -57,6 +57,12 @@ class SketchGraph : public Sketch {
   void turn(const Rotary& rotary, Node& q, Node& k) override;
   Node convolve_each(const std::string& name, Node x, std::int64_t taps) override;
   Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) override;
+  Node keep(const std::string& name, Node x, std::int64_t window) override;
+  [[nodiscard]] Axis kept(std::int64_t window) override;
+  [[nodiscard]] bool is_inference() const override { return c_.options.cache.has_value(); }
+  [[nodiscard]] bool is_decoding() const override { return c_.is_decoding(); }
+  void leave(const std::string& name, Node state) override;
+  Node step(const Step& step) override;
   Node lies(Node x) override { return x; }
   void keeps(Node /*x*/) override {}
   void unread_product(Node /*a*/, Node /*b*/, const Axes& /*result*/) override {}
@@ -74,6 +80,8 @@ class SketchGraph : public Sketch {
   Node made(TensorId tensor, Axes axes);
   Node point(Function function, const std::string& name, Node a, Node b = no_node);
   [[nodiscard]] LabelId label(const Axis& axis);
+  // Under which a module's state lies.
+  TensorId state_cache(const std::string& name, const Axes& axes, DType dtype);
   [[nodiscard]] Dims dims(const Axes& axes);
   // A name of its own for an op of the current module.
   [[nodiscard]] std::string unique(const std::string& name);
@@ -84,6 +92,7 @@ class SketchGraph : public Sketch {
   std::vector<std::string> scopes_;
   std::vector<TensorId> tensors_;
   std::map<std::string, int> names_;
+  std::map<std::string, LabelId> kept_;  // by the axis' name
 };
 
 }  // namespace shardsim::models
