@@ -7,13 +7,16 @@ Cases are those of model_costs.json, with few layers. FLOPs are what torch's Flo
 the meta device, a grouped matmul's with a formula of its own; saved are the distinct storages that
 autograd keeps on fake CUDA tensors (saved_tensors_hooks), parameters, buffers and inputs excluded.
 Attention is FlashAttention's operator, and the efficient one where flash cannot (heads above 256,
-values of another size, a bias); neither has a mask. Everything is bf16 and in training mode, as in
-tests/golden/models/README.md, whose records --write makes of cases that name one.
+values of another size, a bias); neither has a mask. Scans are stand-ins (cuda_kernels.py). Everything
+is bf16 and in training mode, as in tests/golden/models/README.md, whose records --write makes of cases
+that name one.
 
 A case may say its "sequence"; its "labels"; a "mask" for classes that make one in fp32 where they are
-given none; the "unknown" number that a tensor without data has; "fake" and "cast", which see below; and
-a "share" by which saved may differ: transformers adds a mask to a bias of distances in each layer, this
-program's attention does not.
+given none, and one that "makes_mask" where modules read it; the "unknown" number that a tensor without
+data has; "fake" and "cast", which see below; and a "share" by which saved may differ: transformers adds a
+mask to a bias of distances in each layer, this program's attention does not. "scan": operations a token
+of scans by formula, which no counter sees (RWKV: 20 a channel and layer; xLSTM: 2 c (K + V) + 4 K V a
+head and layer).
 """
 
 import argparse
@@ -34,9 +37,11 @@ from transformers.core_model_loading import revert_weight_conversion
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+import cuda_kernels
 from eager_records import folded
 from models import ask_with, shapes_of
 
+cuda_kernels.put_in_place()
 # Checks of transformers and torch that read data, which these tensors do not have.
 transformers.masking_utils.find_packed_sequence_indices = lambda *_, **__: None
 torch.distributions.Distribution.set_default_validate_args(False)
@@ -67,7 +72,21 @@ def repeated(x, groups):
     return wide.reshape(batch, heads * groups, tokens, width)
 
 
-def fused(_module, query, key, value, _mask, dropout=0.0, scaling=None, position_bias=None, **_rest):
+class WithSinks(torch.autograd.Function):
+    """The kernel's result again; sinks have a gradient."""
+
+    @staticmethod
+    def forward(ctx, out, sinks):
+        ctx.shape = sinks.shape
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, gradient.new_zeros(ctx.shape)
+
+
+def fused(_module, query, key, value, _mask, dropout=0.0, scaling=None, position_bias=None, s_aux=None,
+          **_rest):
     flash = query.shape[-1] == value.shape[-1] <= 256 and position_bias is None
     if flash:
         out = torch.ops.aten._scaled_dot_product_flash_attention(
@@ -78,11 +97,22 @@ def fused(_module, query, key, value, _mask, dropout=0.0, scaling=None, position
             key, value = repeated(key, groups), repeated(value, groups)
         out = torch.ops.aten._scaled_dot_product_efficient_attention(
             query, key, value, position_bias, True, dropout, False, scale=scaling)[0]
+    if s_aux is not None:
+        out = WithSinks.apply(out, s_aux)
     return out.transpose(1, 2).contiguous(), None
 
 
+makes_mask = False  # for classes whose modules read one; the kernel has its own
+
+
+def mask_of(batch_size, q_length, kv_length, device=None, **_):
+    if not makes_mask:
+        return None
+    return torch.zeros(batch_size, 1, q_length, kv_length, dtype=torch.bfloat16, device=device)
+
+
 AttentionInterface.register("shardsim_fused", fused)
-ALL_MASK_ATTENTION_FUNCTIONS.register("shardsim_fused", lambda *_, **__: None)
+ALL_MASK_ATTENTION_FUNCTIONS.register("shardsim_fused", mask_of)
 
 
 def narrow(model):
@@ -98,7 +128,8 @@ def narrow(model):
 
 
 def build(case):
-    global unknown_number
+    global makes_mask, unknown_number
+    makes_mask = case.get("makes_mask", False)
     unknown_number = case.get("unknown", 1.0)
     keys = dict(case["config"])
     config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
@@ -154,6 +185,9 @@ def record_of(case, batch, sequence):
     inputs = {"input_ids": shape} | ({"attention_mask": shape} if case.get("mask") else {})
     inputs["labels"] = [batch] if case.get("labels") == "sequence" else shape
     point = {"batch": batch, "sequence": sequence, "inputs": inputs}
+    scan = {}
+    if "scan" in case:
+        scan = {"scan_forward_by_formula_not_counted_above": case["scan"] * batch * sequence}
     record = {
         "model": case["record"], "architecture": case["architecture"],
         "family": config["model_type"], "kind": case["kind"],
@@ -165,7 +199,7 @@ def record_of(case, batch, sequence):
         "persistent_buffers": {name: [list(t.shape), str(t.dtype)[6:]]
                                for name, t in state.items() if name not in names},
         "flops": [point | {"forward": forward, "forward_total": sum(forward.values()),
-                           "forward_backward": both, "forward_backward_total": sum(both.values())}],
+                           "forward_backward": both, "forward_backward_total": sum(both.values())} | scan],
         "saved_activations": [point | {"total_bytes": saved, "tensors": kept, "per_layer": {}}],
         "notes": [f"torch {torch.__version__.split('+')[0]}, transformers "
                   f"{transformers.__version__}, Python {sys.version.split()[0]}",

@@ -37,10 +37,10 @@ KINDS = {"_allgather_base_": ("all-gather", 0), "_reduce_scatter_base_": ("reduc
 IN_ANOTHER_ORDER = {"SegformerForImageClassification", "SegformerForSemanticSegmentation",
                     "PvtV2ForImageClassification"}
 
-# SqueezeBERT calls the forward of its layers past their hooks, which FSDP2 does not survive; it takes no
+# Layers of Zamba share a block, which is in more units than one. SqueezeBERT calls the forward of its layers past their hooks, which FSDP2 does not survive; it takes no
 # scalars, which CLIP's kin have; layers of XLM and FlauBERT are no modules.
 CANNOT_RUN = {"AltCLIPModel", "SqueezeBertForMaskedLM", "SqueezeBertForSequenceClassification", "XLMWithLMHeadModel",
-              "XLMForSequenceClassification", "FlaubertWithLMHeadModel"}
+              "XLMForSequenceClassification", "FlaubertWithLMHeadModel", "ZambaForCausalLM"}
 
 # The first layer's table of distances, which all layers read, is with the root in the plan.
 DISTANCES_IN_ROOT = {"LongT5ForConditionalGeneration"}

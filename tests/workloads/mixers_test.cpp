@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "workloads/layers/count_sketch.hpp"
+#include "workloads/layers/hyper_connections.hpp"
+
 using namespace shardsim;
 using namespace shardsim::models;
 
@@ -60,6 +63,59 @@ TEST_CASE("Lightning attention is linear in the tokens") {
   for (const std::int64_t t : {16, 64, 128}) {
     const std::int64_t projections = 5 * 2 * b * t * h * n * d;
     CHECK(forward_flops(mixer, {b, t, h}) == projections + 4 * b * n * t * d * (c + d));
+  }
+}
+
+TEST_CASE("Compressed attention costs its projections, and keys and entries of all queries") {
+  const std::int64_t b = 2, t = 64, h = 32, n = 8, d = 16, r = 12, g = 4, o = 10, m = 16;
+  CompressedAttention attention{.heads = n,
+                                .head_dim = d,
+                                .q_rank = r,
+                                .rotary_dims = 8,
+                                .window = 8,
+                                .groups = g,
+                                .out_rank = o};
+  const std::int64_t projections = 2 * b * t * (h * r + r * n * d + h * d + n * d * o + g * o * h);
+  CHECK(forward_flops(Mixer{attention}, {b, t, h}) == projections + 4 * b * n * d * t * t);
+  attention.compressor = Compressor{.tokens = m};
+  const std::int64_t entries = projections + 2 * b * t * 2 * h * d;
+  CHECK(forward_flops(Mixer{attention}, {b, t, h}) == entries + 4 * b * n * d * t * (t + t / m));
+  // Overlapping entries have twice the products, their index its own, and scores of all of them.
+  const std::int64_t heads = 3, di = 8;
+  attention.compressor->index = EntryIndex{.heads = heads, .head_dim = di, .chosen = 2};
+  const std::int64_t index =
+      2 * b * t * (4 * h * di + r * heads * di + h * heads + heads * di * (t / m));
+  CHECK(forward_flops(Mixer{attention}, {b, t, h}) ==
+        projections + 2 * b * t * 4 * h * d + index + 4 * b * n * d * t * (t + t / m));
+}
+
+TEST_CASE("RWKV's branches cost their matrices") {
+  const std::int64_t b = 2, t = 48, h = 32, w = 24, f = 80;
+  CHECK(forward_flops(Mixer{RwkvTimeMix{w}}, {b, t, h}) == 2 * b * t * 4 * h * w);
+  CHECK(forward_flops(Mixer{RwkvChannelMix{f}}, {b, t, h}) == 2 * b * t * (2 * h * f + h * h));
+}
+
+// Of n streams: maps of 2n + n^2 numbers, and streams mixed by n^2 of them; of independent ones
+// maps of 2n alone.
+TEST_CASE("Hyper-connections cost maps of all streams, and their mixing") {
+  const std::int64_t b = 2, t = 16, h = 32, n = 4;
+  for (const bool independent : {false, true}) {
+    Eager e({.place = {"config.json", ""}});
+    Context context;
+    context.batch = b;
+    context.sequence = t;
+    const HyperConnections hyper{.streams = n, .balancings = 3, .independent = independent};
+    CountSketch s(e, context);
+    const Node streams =
+        s.enter(e.make({b, t, n, h}, DType::bf16, /*grad=*/true), stream_axes(s, hyper, h));
+    const HyperMaps maps = read_streams(s, hyper, "hc", streams);
+    CHECK(s.value(maps.read).shape == Shape{b, t, h});
+    CHECK(s.value(write_streams(s, hyper, maps, maps.read)).shape == Shape{b, t, n, h});
+    std::int64_t sum = 0;
+    for (const auto& [op, flops] : e.forward_flops()) sum += flops;
+    const std::int64_t numbers = 2 * n + (independent ? 0 : n * n);
+    const std::int64_t mixing = independent ? 0 : 2 * b * t * n * n * h;
+    CHECK(sum == 2 * b * t * n * h * numbers + mixing);
   }
 }
 

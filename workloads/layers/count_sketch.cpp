@@ -58,13 +58,38 @@ Node CountSketch::linear(const Linear& module, Node x, const Axes& out) {
     axes.insert(axes.end(), out.begin(), out.end());
     return made(Eager::view(y, shape_of(axes)), axes);
   }
+  if (module.by_groups) {
+    const Scope at(e_, module.name);
+    const std::int64_t groups = in[0].size, rows = elements_of(axes);
+    const std::int64_t each = width / groups, to = elements_of(out) / groups;
+    const Value weight = e_.parameter("weight", {elements_of(out), each});
+    axes.insert(axes.end(), out.begin(), out.end());
+    return made(e_.bmm(value(x), weight, rows, each, to, shape_of(axes)), axes);
+  }
   const Value rows = Eager::view(value(x), {elements_of(axes), width});
+  if (module.bare) {
+    Value weight = e_.parameter(module.name, {elements_of(out), width});
+    if (module.fp32) weight = e_.cast(weight, DType::f32);
+    axes.insert(axes.end(), out.begin(), out.end());
+    return made(Eager::view(e_.linear(rows, weight), shape_of(axes)), axes);
+  }
   Value y = module.conv1d ? run_conv1d(e_, module.name, rows, elements_of(out))
                           : run_linear(e_, module.name, rows, elements_of(out), module.bias,
                                        module.bias_apart);
   axes.insert(axes.end(), out.begin(), out.end());
   y = Eager::view(y, shape_of(axes));
   return made(y, axes);
+}
+
+Node CountSketch::product_normed(const Norm& /*norm*/, const Linear& matrix, Node x,
+                                 const Axes& over, const Axes& out) {
+  const Node made_of = linear(matrix, x, out);
+  Shape rows = shape_of(axes_of(x));
+  rows.resize(rows.size() - over.size());
+  rows.push_back(elements_of(over));
+  const Value square = e_.apply(Eager::view(value(x), rows), Keeps::input);
+  const Value inverse = e_.apply(e_.reduce_last(square), Keeps::result);
+  return made(e_.multiply(value(made_of), inverse), axes_of(made_of));
 }
 
 void CountSketch::stored(const Linear& module, Node x, const Axes& out) {
@@ -146,6 +171,39 @@ Node CountSketch::mean(Node x, const Axis& over) {
   return made(e_.copy(value(x), shape_of(axes)), axes);
 }
 
+Node CountSketch::weighted_sum(const std::string& /*name*/, Node x, Node weights,
+                               const Axis& over) {
+  return cast(mean(multiply(x, weights), over), DType::bf16);
+}
+
+Node CountSketch::balanced(Node x, const Axis& rows, const Axis& columns, std::int64_t times) {
+  const auto divide = [&](const Axis& over) {
+    Axes axes = axes_of(x);
+    std::erase(axes, over);
+    const Node sum = scaled(mean(x, over));
+    x = made(e_.divide(value(x), spread(sum, axes_of(x))), axes_of(x));
+  };
+  divide(rows);
+  for (std::int64_t i = 1; i < times; ++i) {
+    divide(columns);
+    divide(rows);
+  }
+  return x;
+}
+
+void CountSketch::choose(Node x, const Axis& among, std::int64_t count) {
+  Axes axes = axes_of(x);
+  std::replace(axes.begin(), axes.end(), among, {"chosen", count});
+  keeps_numbers(DType::i64, axes);
+}
+
+Node CountSketch::turn_last(Node x, std::int64_t dims, const Axis& tokens, bool by_example) {
+  Axes table{tokens, {"rotary_dim", dims}};
+  if (by_example) table.insert(table.begin(), batch());
+  for (int i = 0; i < 2; ++i) keeps_numbers(DType::bf16, table);
+  return lies(x);
+}
+
 Node CountSketch::parameter(const std::string& name, const Axes& axes) {
   return made(e_.parameter(name, shape_of(axes)), axes);
 }
@@ -180,6 +238,13 @@ Node CountSketch::constant(DType dtype, const Axes& axes, const std::string& sha
   Value& known = context_.shared[shared];
   if (!known.exists()) known = e_.constant(dtype, shape_of(axes));
   return made(Eager::view(known, shape_of(axes)), axes);
+}
+
+Node CountSketch::repeated(Node x, const Axis& tokens) {
+  if (batch().size == 1) return x;
+  Axes axes = axes_of(x);
+  axes.insert(axes.begin() + 1, tokens);
+  return copy(x, axes);
 }
 
 Node CountSketch::view(Node x, const Axes& axes) {
@@ -222,6 +287,7 @@ Node CountSketch::attend(const std::string& /*name*/, Node q, Node k, Node v, co
   ScoreRules scores{
       .dropout = rules.dropout, .fp32_softmax = rules.fp32_softmax, .plain_only = rules.plain_only};
   if (rules.bias != no_node) scores.bias = value(rules.bias);
+  scores.sinks = rules.sinks != no_node;
   Axes axes = axes_of(q);
   axes.back() = axes_of(v).back();
   const Value out = run_attention_kernel(e_, by_heads(q, rules.queries), by_heads(k, rules.keys),
@@ -257,15 +323,50 @@ Node CountSketch::convolve_causal(const std::string& name, Node x, std::int64_t 
   return made(Eager::view(y, shape_of(axes)), axes);
 }
 
-Node CountSketch::keep(const std::string& /*name*/, Node x, std::int64_t /*window*/) {
-  const Value& rows = value(x);
-  const std::int64_t bytes = e_.times(elements_of(axes_of(x)), size_of(rows.dtype).count());
-  e_.cache(bytes / (batch().size * sequence().size), 0);
+Node CountSketch::keep(const std::string& name, Node x, std::int64_t /*window*/) {
+  return keep_entries(name, x, 1);
+}
+
+// [batch, tokens or entries, ...].
+Node CountSketch::keep_entries(const std::string& /*name*/, Node x, std::int64_t tokens) {
+  const Axes& axes = axes_of(x);
+  const std::int64_t row = elements_of(axes) / (axes[0].size * axes[1].size);
+  e_.cache(e_.times(row, size_of(value(x).dtype).count()) / tokens, 0);
   return x;
 }
 
 Node CountSketch::step(const Step& step) {
   throw std::logic_error(step.name + ": a token of inference is not counted");
+}
+
+Node CountSketch::recur(const Step& step) {
+  const std::int64_t states = elements_of(step.state) / batch().size;
+  const auto operations = static_cast<std::int64_t>(step.operations * static_cast<double>(states));
+  e_.count_scan(e_.times(e_.times(batch().size, sequence().size), operations));
+  e_.cache(0, e_.times(states, size_of(step.dtype).count()));
+  for (const Node node : step.operands) e_.save(value(node));
+  const Node result = made(e_.make(shape_of(step.result), e_.dtype(), true), step.result);
+  e_.save(value(result));
+  return result;
+}
+
+Node CountSketch::remember(const Memory& memory) {
+  const std::int64_t k = axes_of(memory.keys).back().size, v = axes_of(memory.values).back().size;
+  const std::int64_t heads = memory.heads.size;
+  for (const Node node : {memory.queries, memory.keys, memory.values}) keeps(lies(node));
+  for (const Node node : memory.gates) keeps(lies(node));
+  for (int i = 0; i < 2; ++i) keeps_numbers(DType::f32, {batch(), memory.heads, sequence()});
+  const std::int64_t tokens = e_.times(batch().size * sequence().size, heads);
+  e_.count_scan(e_.times(tokens, 2 * memory.chunk * (k + v) + 4 * k * v));
+  e_.cache(0, e_.times(heads * (k * (v + 1) + 1), size_of(e_.dtype()).count()));
+  const Axes axes = axes_of(memory.values);
+  return made(e_.make(shape_of(axes), e_.dtype(), true), axes);
+}
+
+Node CountSketch::before(const std::string& /*name*/, Node x) {
+  const std::int64_t row = elements_of(axes_of(x)) / (batch().size * sequence().size);
+  e_.cache(0, e_.times(row, size_of(value(x).dtype).count()));
+  return lies(x);
 }
 
 Node CountSketch::lies(Node x) { return made(e_.copy(value(x)), axes_of(x)); }

@@ -10,13 +10,19 @@ class CountSketch : public Sketch {
   // x [batch, sequence, hidden] enters it.
   CountSketch(Eager& eager, Context& context, const Value& x);
 
+  // Or nothing: what enters is told.
+  CountSketch(Eager& eager, Context& context) : e_(eager), context_(context) {}
+
   [[nodiscard]] Node entered() const { return 0; }
+  Node enter(const Value& x, const Axes& axes) { return made(x, axes); }
   [[nodiscard]] const Value& value(Node node) const;
 
   [[nodiscard]] Axis batch() const override;
   [[nodiscard]] Axis sequence() const override;
   [[nodiscard]] Axis keys() const override;
   Node linear(const Linear& module, Node x, const Axes& out) override;
+  Node product_normed(const Norm& norm, const Linear& matrix, Node x, const Axes& over,
+                      const Axes& out) override;
   void stored(const Linear& module, Node x, const Axes& out) override;
   Node product(const std::string& name, Node a, Node b, const Axes& result) override;
   Node add(Node a, Node b) override;
@@ -29,6 +35,11 @@ class CountSketch : public Sketch {
   Node norm(const Norm& norm, Node x, const Axes& over) override;
   Node cast(Node x, DType dtype) override;
   Node mean(Node x, const Axis& over) override;
+  Node weighted_sum(const std::string& name, Node x, Node weights, const Axis& over) override;
+  Node balanced(Node x, const Axis& rows, const Axis& columns, std::int64_t times) override;
+  void choose(Node x, const Axis& among, std::int64_t count) override;
+  Node turn_last(Node x, std::int64_t dims, const Axis& tokens, bool by_example) override;
+  void forward_alone(bool alone) override { e_.run_forward_alone(alone); }
   Node parameter(const std::string& name, const Axes& axes) override;
   void idle_parameter(const std::string& name, const Axes& axes) override { parameter(name, axes); }
   Node table(const std::string& name, const Axes& axes) override;
@@ -38,6 +49,7 @@ class CountSketch : public Sketch {
               const std::function<Node(Sketch&)>& make) override;
   Node buffer(const std::string& name, const Axes& axes) override;
   Node constant(DType dtype, const Axes& axes, const std::string& shared) override;
+  Node repeated(Node x, const Axis& tokens) override;
   Node view(Node x, const Axes& axes) override;
   Node copy(Node x, const Axes& axes) override;
   Node expand(Node x, const Axes& axes) override { return view(x, axes); }
@@ -50,10 +62,14 @@ class CountSketch : public Sketch {
   Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) override;
   Node keep(const std::string& name, Node x, std::int64_t window) override;
   [[nodiscard]] Axis kept(std::int64_t /*window*/) override { return sequence(); }
+  Node keep_entries(const std::string& name, Node x, std::int64_t tokens) override;
   [[nodiscard]] bool is_inference() const override { return false; }
   [[nodiscard]] bool is_decoding() const override { return false; }
   void leave(const std::string& /*name*/, Node /*state*/) override {}
   Node step(const Step& step) override;
+  Node recur(const Step& step) override;
+  Node remember(const Memory& memory) override;
+  Node before(const std::string& name, Node x) override;
   Node lies(Node x) override;
   void keeps(Node x) override { e_.save(value(x)); }
   void unread_product(Node a, Node b, const Axes& result) override;

@@ -13,9 +13,16 @@ Value largest(Eager& e, const Experts& m, Value logits, const Value& numbers) {
   const auto top_of = [&](const Value& scores) { return e.index(scores, numbers, top_shape); };
   switch (m.router.scores) {
     case RouterScores::softmax:
-    case RouterScores::sigmoid: {
+    case RouterScores::sigmoid:
+    case RouterScores::sqrt_softplus: {
+      if (m.router.scores == RouterScores::sqrt_softplus) logits = e.apply(logits, Keeps::input);
       if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
       Value scores = e.apply(logits, Keeps::result);
+      if (const Router& r = m.router; r.groups > 0) {
+        e.save(e.constant(DType::i64, {logits.shape[0], r.groups, 2}));
+        e.save(e.constant(DType::i64, {logits.shape[0], r.chosen_groups}));
+        e.save(e.constant(DType::boolean, scores.shape));
+      }
       if (m.router.masked) {
         e.save(e.constant(DType::boolean, scores.shape));
         scores = e.scaled(scores);
@@ -61,6 +68,9 @@ Value gated(Eager& e, const Experts& m, const Value& both) {
   if (m.gate == ExpertsGate::plain) return activate(e, m.activation, both);
   if (m.gate == ExpertsGate::gated) return e.multiply(activate(e, m.activation, gate), up);
   const Value clamped = e.apply(gate, Keeps::input);
+  if (m.gate == ExpertsGate::limited) {
+    return e.multiply(activate(e, m.activation, clamped), e.apply(up, Keeps::input));
+  }
   const Value offset = e.scaled(e.apply(up, Keeps::input));
   const Value sigmoid = e.apply(e.scaled(clamped), Keeps::result);
   return e.multiply(offset, e.multiply(clamped, sigmoid));
@@ -101,7 +111,11 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
   const Value offsets = e.constant(DType::i32, {m.experts});
   const Value expert_of_row = indices();
   const auto multiply = [&](const std::string& name, const Value& from, std::int64_t out) {
-    Value result = e.grouped_matmul(from, matrices(e, m, name, out, from.last()), offsets, out);
+    const bool has_zeros = m.zeros > 0 && name == m.gate_up;
+    const Value stack = has_zeros ? e.expert_parameter(name, {m.routed_to(), out, from.last()},
+                                                       m.per_token, m.routed_to())
+                                  : matrices(e, m, name, out, from.last());
+    Value result = e.grouped_matmul(from, stack, offsets, out);
     if (m.bias && m.matrices == ExpertMatrices::stacked) {
       e.index(e.expert_parameter(name + "_bias", {m.experts, out}, m.per_token, m.experts),
               expert_of_row, {rows, out});
@@ -116,6 +130,11 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
   Value out = multiply(m.down, e.dropout(product, m.inner_dropout), hidden);
   if (!m.weights_on_input) out = e.multiply(out, row_weights);
   e.index(out, indices(), {rows, hidden});
+  if (m.zeros > 0) {  // times their weights
+    const std::int64_t others = x.shape[0] * m.zeros_per_token;
+    const auto given = e.index(x, e.constant(DType::i64, {others}), {others, hidden});
+    e.multiply(given, e.index(weights, e.constant(DType::i64, {others}), {others, 1}));
+  }
   return e.make(x.shape, x.dtype, true);  // the sum over a token's experts
 }
 
@@ -123,7 +142,7 @@ Value run_routed(Eager& e, const Experts& m, const Value& x, const Value& weight
 void correct(Eager& e, const Experts& m, const std::string& name) {
   if (name.empty()) return;
   if (!m.router.correction_is_parameter) {
-    e.buffer(name, {m.experts}, DType::bf16);
+    e.buffer(name, {m.routed_to()}, DType::bf16);
   } else {
     e.parameter(name, m.router.correction_flat ? Shape{m.experts} : Shape{1, m.experts});
   }
@@ -139,10 +158,13 @@ Value run_shared(Eager& e, const Experts& m, const Value& x) {
 // Of what the router reads; `numbers` of the experts that are picked.
 Value weights_of(Eager& e, const Experts& m, const Value& x, const Value& numbers) {
   const Scope at(e, m.router.name);
-  Value weight =
-      e.parameter("weight", {m.experts, x.last()}, m.router.fp32_weight ? DType::f32 : e.dtype());
-  const Value bias = m.router.bias ? e.parameter("bias", {m.experts}) : Value{};
+  Value weight = e.parameter("weight", {m.routed_to(), x.last()},
+                             m.router.fp32_weight ? DType::f32 : e.dtype());
+  const Value bias = m.router.bias ? e.parameter("bias", {m.routed_to()}) : Value{};
   correct(e, m, m.router.correction_bias);
+  if (!m.router.table.empty()) {
+    e.buffer(m.router.table, {m.router.table_rows, m.per_token}, DType::i64);
+  }
   Value input = x;
   if (m.router.fp32 || m.router.fp32_weight) {
     input = e.cast(x, DType::f32);
@@ -161,7 +183,7 @@ Value route(Eager& e, const Experts& m, const Value& x) {
   if (!m.router.scale.empty()) {
     input = e.scaled(e.multiply(input, e.parameter(m.router.scale, {x.last()})));
   }
-  const Value numbers = e.constant(DType::i64, {x.shape[0], m.per_token});
+  const Value numbers = e.constant(DType::i64, {x.shape[0], m.visits()});
   Value top = weights_of(e, m, input, numbers);
   if (m.router.expert_scale.empty()) return top;
   const Value scales = e.parameter(m.router.expert_scale, {m.experts});

@@ -22,6 +22,7 @@ namespace shardsim::models {
 enum class RouterScores : std::uint8_t {
   softmax,            // of all logits in fp32, then the largest
   sigmoid,            // of all logits, then the largest
+  sqrt_softplus,      // likewise sqrt(softplus(logits)) (DeepSeek-V4)
   softmax_of_top,     // the largest logits, then their softmax
   sigmoid_of_picked,  // the largest logits, then their sigmoid (Kolibri)
   sigmoid_of_top,     // the largest logits kept of all, then their sigmoid (Llama 4)
@@ -39,15 +40,22 @@ struct Router {
   std::string name = "gate";
   RouterScores scores = RouterScores::softmax;
   Renormalize renormalize = Renormalize::no;
-  bool fp32 = false;                     // logits from copies of input and weight in fp32
-  bool bias = false;                     // of the logits
-  bool fp32_weight = false;              // the parameter itself is fp32; the input is cast
-  bool fp32_logits = false;              // logits cast to fp32 afterwards
-  bool cast_back = false;                // weights in the model's type
-  bool masked = false;                   // scores outside of chosen groups set to 0
+  bool fp32 = false;         // logits from copies of input and weight in fp32
+  bool bias = false;         // of the logits
+  bool fp32_weight = false;  // the parameter itself is fp32; the input is cast
+  bool fp32_logits = false;  // logits cast to fp32 afterwards
+  bool cast_back = false;    // weights in the model's type
+  bool masked = false;       // scores outside of chosen groups set to 0
+  // Groups that are looked at, and of them chosen, where autograd follows the choice: the numbers
+  // of each group's two largest and of the groups are kept, and which scores are blanked.
+  std::int64_t groups = 0, chosen_groups = 0;
   std::string correction_bias{};         // buffer that moves the choice; empty: none
   bool correction_is_parameter = false;  // that is not trained
   bool correction_flat = false;          // of shape [experts], not [1, experts]
+  // A buffer [table_rows, per_token] that says which experts a token's number visits; empty: the
+  // largest scores do (DeepSeek-V4's first layers).
+  std::string table{};
+  std::int64_t table_rows = 0;
   // Gemma 4's: a norm of what it reads, a factor of each of its channels and one of each expert's
   // weight; names lie in the mixture's module.
   Norm norm{};
@@ -57,9 +65,10 @@ struct Router {
 };
 
 enum class ExpertsGate : std::uint8_t {
-  gated,   // act(gate) * up
-  plain,   // act(up)
-  clamped  // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
+  gated,    // act(gate) * up
+  plain,    // act(up)
+  limited,  // act(gate) * up, both clamped before (DeepSeek-V4)
+  clamped   // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
 };
 
 // How the matrices of all experts lie in the module tree. A step multiplies by stacks of them.
@@ -91,6 +100,10 @@ struct Experts {
   std::string into_latent = "fc1_latent_proj", out_of_latent = "fc2_latent_proj";
   bool latent_bias = false;
   double inner_dropout = 0;  // of what the last product reads
+  // Experts that give back what they get (LongCat-Flash), beside `experts`: the router knows them
+  // as well, and a token visits so many of them on top of `per_token`. The stack of gates has
+  // matrices of theirs, which nothing reads.
+  std::int64_t zeros = 0, zeros_per_token = 0;
   // Of rows that are exchanged, those of the busiest device's experts over an even share, and the
   // part of these for which memory is planned; 0: as the step says of all layers.
   double load = 0, held = 1;
@@ -101,6 +114,8 @@ struct Experts {
   std::string shared_gate{};      // one row that scales the shared expert
   bool shared_averaged = false;   // half of the sum with the shared expert
 
+  [[nodiscard]] std::int64_t routed_to() const { return experts + zeros; }
+  [[nodiscard]] std::int64_t visits() const { return per_token + zeros_per_token; }
   bool operator==(const Experts&) const = default;
 };
 

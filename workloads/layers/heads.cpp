@@ -46,6 +46,7 @@ Value logits_of(Eager& e, const Head& head, const Value& x, const Value& more = 
 void language(Eager& e, const Head& head, const Value& x) {
   Value logits = logits_of(e, head, head.states_scaled ? e.scaled(x) : x);
   if (head.scaled) logits = e.scaled(logits);
+  if (head.fp32_cap) logits = e.cast(logits, DType::f32);
   if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
   if (head.causal_loss) {
     causal_loss(e, logits);

@@ -52,6 +52,7 @@ struct Head {
   std::string tied_to{};       // the full name of the weight; empty: its own
   bool stands_first = false;   // its module, so that tied tensors go by its names
   double soft_cap = 0;         // tanh(logits / cap) * cap
+  bool fp32_cap = false;       // of logits cast to fp32 (xLSTM)
   bool scaled = false;         // logits times a number: Cohere's and Granite's
   bool states_scaled = false;  // or the states before (MiniCPM 3)
   bool causal_loss = true;     // of shifted labels, in fp32

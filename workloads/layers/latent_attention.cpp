@@ -73,8 +73,13 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   const Value value = Eager::view(expanded, {batch, a.heads, sequence, a.value_dim});
   const std::int64_t of_index = a.index ? a.index->head_dim : 0;
   e.cache((a.kv_rank + a.rope_dim + of_index) * size_of(e.dtype()).count(), 0);
-  const Value out =
-      run_attention_kernel(e, query, key, value, {.dropout = a.dropout, .by_heads = a.turned});
+  if (a.sinks) e.parameter("sinks", {a.heads});
+  Value out = run_attention_kernel(e, query, key, value,
+                                   {.dropout = a.dropout, .by_heads = a.turned, .sinks = a.sinks});
+  if (!a.gate.empty()) {
+    const Value gate = run_linear(e, a.gate, x, out.last(), /*bias=*/false);
+    out = e.multiply(out, e.apply(gate, Keeps::result));
+  }
   return run_linear(e, "o_proj", out, x.last(), a.bias);
 }
 

@@ -36,9 +36,13 @@ Projected begin(Eager& e, const Mamba& m, const Value& x) {
   Projected p;
   convolution_parameters(e, m.inner, m.kernel, m.conv_bias);
   p.xz = run_linear(e, "in_proj", x, 2 * m.inner, m.bias);
-  const Value log = e.cast(e.parameter("A_log", {m.inner, m.state}), DType::f32);
+  const std::int64_t each = m.heads > 0 ? m.inner / m.heads : 0;
+  const Shape of_channels = m.heads > 0 ? Shape{m.heads, each} : Shape{m.inner};
+  Shape of_states = of_channels;
+  of_states.push_back(m.state);
+  const Value log = e.cast(e.parameter("A_log", of_states), DType::f32);
   p.a = e.scaled(e.apply(log, Keeps::result));
-  p.skip = e.cast(e.parameter("D", {m.inner}), DType::f32);
+  p.skip = e.cast(e.parameter("D", of_channels), DType::f32);
   return p;
 }
 
@@ -96,6 +100,31 @@ Value run_apart(Eager& e, const Mamba& m, const Value& x, Projected& p) {
   return run_linear(e, "out_proj", e.make(by_token, e.dtype(), true), x.last(), m.bias);
 }
 
+// Heads' products with matrices of their own, which torch repeats for several examples, and scans.
+Value run_heads(Eager& e, const Mamba& m, const Value& x, Projected& p) {
+  const std::int64_t batch = x.shape[0], tokens = x.shape[1];
+  const std::int64_t each = m.inner / m.heads, narrow = m.step_rank + 2 * m.state;
+  const Shape by_token{batch, tokens, m.inner};
+  const auto repeated = [&](const Value& weight) {
+    Shape shape = weight.shape;
+    shape.insert(shape.begin() + 1, batch);
+    return batch > 1 ? e.copy(weight, shape) : weight;
+  };
+  e.save(e.copy(p.xz, by_token));
+  const Value mixed = e.make(by_token, e.dtype(), true);
+  const Value all = e.bmm(repeated(e.parameter("x_proj_weight", {m.heads, narrow, each})),
+                          batch > 1 ? e.copy(mixed) : mixed, narrow, each, tokens,
+                          {m.heads, batch, narrow, tokens});
+  const Value steps = e.bmm(repeated(e.parameter("dt_proj_weight", {m.heads, each, m.step_rank})),
+                            all, each, m.step_rank, tokens, {m.heads, batch, each, tokens});
+  const Value bias = e.cast(e.parameter("dt_proj_bias", {m.heads, each}), DType::f32);
+  const Value z = e.copy(p.xz, by_token);
+  for (const Value& kept : {mixed, steps, p.a, all, p.skip, z, bias}) e.save(kept);
+  save_scan_states(e, m, x);
+  e.save(e.make(by_token, e.dtype(), true));
+  return run_linear(e, "out_proj", e.make(by_token, e.dtype(), true), x.last(), m.bias);
+}
+
 }  // namespace
 
 Value run(Eager& e, const Mamba& m, const Value& x) {
@@ -105,6 +134,7 @@ Value run(Eager& e, const Mamba& m, const Value& x) {
   e.count_scan(e.times(e.times(scan_operations * tokens, m.inner), m.state));
   e.cache(0, e.times(e.times(m.inner, m.kernel + m.state), size_of(e.dtype()).count()));
   Projected p = begin(e, m, x);
+  if (m.heads > 0) return run_heads(e, m, x, p);
   return m.norms ? run_apart(e, m, x, p) : run_fused(e, m, x, p);
 }
 

@@ -27,8 +27,11 @@ struct Mamba {
   std::int64_t kernel = 0;  // of the convolution
   std::int64_t step_rank = 0;
   bool conv_bias = true;
-  bool bias = false;         // of the projections in and out
-  bool norms = false;        // of step size, B and C
+  bool bias = false;   // of the projections in and out
+  bool norms = false;  // of step size, B and C
+  // Channels in heads, each with matrices of its own for step size, B and C, and a scan of its own;
+  // x and z lie channel by channel (Zamba). 0: none.
+  std::int64_t heads = 0;
   bool fixed_norms = false;  // the same without parameters, in the fused function (Falcon-Mamba)
 
   bool operator==(const Mamba&) const = default;

@@ -19,9 +19,18 @@ std::int64_t sequence_step(const Mixer& mixer) {
   return blocks != nullptr && blocks->blocks ? blocks->block : 1;
 }
 
+namespace {
+
+template <class... Kinds>
+bool is_one_of(const Mixer& mixer) {
+  return (std::holds_alternative<Kinds>(mixer.what) || ...);
+}
+
+}  // namespace
+
 bool generates(const Mixer& mixer) {
-  return std::holds_alternative<DifferentialAttention>(mixer.what) ||
-         std::holds_alternative<LightningAttention>(mixer.what);
+  return is_one_of<DifferentialAttention, LightningAttention, CompressedAttention, RwkvTimeMix,
+                   RwkvChannelMix, StreamNorm, MatrixMemory>(mixer);
 }
 
 std::string to_text(const Mixer& mixer) {

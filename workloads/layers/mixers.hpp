@@ -6,13 +6,16 @@
 
 #include "workloads/layers/block_attention.hpp"
 #include "workloads/layers/bottleneck_layer.hpp"
+#include "workloads/layers/compressed_attention.hpp"
 #include "workloads/layers/convolved_attention.hpp"
 #include "workloads/layers/differential_attention.hpp"
 #include "workloads/layers/grouped_convolutions.hpp"
 #include "workloads/layers/lightning_attention.hpp"
 #include "workloads/layers/local_attention.hpp"
+#include "workloads/layers/matrix_memory.hpp"
 #include "workloads/layers/padded_attention.hpp"
 #include "workloads/layers/relative_attention.hpp"
+#include "workloads/layers/rwkv.hpp"
 #include "workloads/layers/sketch.hpp"
 #include "workloads/layers/windowed_attention.hpp"
 
@@ -21,7 +24,8 @@ namespace shardsim::models {
 struct Mixer {
   std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
                GroupedMlp, ConvolvedAttention, RelativeAttention, PaddedAttention, BlockAttention,
-               BottleneckLayer, LocalAttention>
+               BottleneckLayer, LocalAttention, CompressedAttention, RwkvTimeMix, RwkvChannelMix,
+               StreamNorm, MatrixMemory>
       what;
 
   bool operator==(const Mixer&) const = default;

@@ -43,8 +43,11 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
   } else if (mlp.form == MlpForm::gated) {
     Value gate = project(mlp.gate, x, mlp.width);
     if (mlp.sparse) gate = largest_part(e, gate);
+    if (mlp.limited) gate = e.apply(gate, Keeps::input);
     gate = activate(e, mlp.activation, gate);
-    inner = e.multiply(gate, project(mlp.up, x, mlp.width));
+    Value up = project(mlp.up, x, mlp.width);
+    if (mlp.limited) up = e.apply(up, Keeps::input);
+    inner = e.multiply(gate, up);
   } else {
     const Value both = add_adapter(e, mlp.adapters, mlp.up + "_adapter_list", x,
                                    project(mlp.up, x, 2 * mlp.width));

@@ -31,6 +31,7 @@ struct Mlp {
   double inner_dropout = 0;  // of act(...)
   bool sparse =
       false;  // what the gate gives counts from so many deviations above the mean (Gemma 3n)
+  bool limited = false;  // gate and up are clamped first
   std::string gate = "gate_proj";
   std::string up = "up_proj";  // of fused_gate: both
   std::string down = "down_proj";

@@ -66,12 +66,16 @@ Value layer_wide(Eager& e, const Value& x, const Shape& shape) {
 }
 
 // DeBERTa's, the same with a quotient; its parameters are not cast.
-Value layer_cast(Eager& e, const Value& x, const Shape& shape) {
+Value layer_cast(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   const Value x32 = e.cast(x, DType::f32);
   const Value variance = e.reduce_last(e.apply(e.scaled(x32), Keeps::input));
   const Value normed = e.divide(e.scaled(x32), e.apply(variance, Keeps::result));
-  const Value result = e.multiply(e.parameter("weight", shape), e.cast(normed, x.dtype));
-  return e.add(result, e.parameter("bias", shape));
+  // Of heads side by side each row reads its own part.
+  const auto own = [&](const char* name) {
+    return Eager::view(e.parameter(name, shape), {x.last()});
+  };
+  const Value result = e.multiply(own("weight"), e.cast(normed, x.dtype));
+  return norm.bias ? e.add(result, own("bias")) : result;
 }
 
 }  // namespace
@@ -120,7 +124,7 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
     case NormKind::layer_wide:
       return layer_wide(e, x, shape);
     case NormKind::layer_cast:
-      return layer_cast(e, x, shape);
+      return layer_cast(e, norm, x, shape);
     case NormKind::scale: {
       const Value scaled = e.multiply(x, e.parameter("weight", shape));
       return e.add(scaled, e.parameter("bias", shape));

@@ -51,7 +51,7 @@ enum class NormKind : std::uint8_t {
 struct Norm {
   NormKind kind = NormKind::none;
   std::string name;       // of the module
-  bool bias = false;      // of layer and layer_offset
+  bool bias = false;      // of layer, layer_cast and layer_offset
   Shape weight_shape{};   // where it is not the width of x
   bool by_power = false;  // the mean to the power -1/2 keeps the mean, too: 4T more (Gemma 4)
 

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -97,8 +98,15 @@ class Sketch {
     // and of out's are the groups (SqueezeBERT).
     bool grouped = false;
     bool bias_apart = false;  // added behind the product, of rows that do not lie together
+    // The same as a product for each group, weight [out, in / groups] (DeepSeek-V4).
+    bool by_groups = false;
+    bool bare = false;  // a parameter of the open module, without a module of its own
+    bool fp32 = false;  // its weight is cast first
   };
   virtual Node linear(const Linear& module, Node x, const Axes& out) = 0;
+  // x / rms(x) through a matrix without bias; PyTorch divides what the matrix gives.
+  virtual Node product_normed(const Norm& norm, const Linear& matrix, Node x, const Axes& over,
+                              const Axes& out) = 0;
   // One that is there and does not run.
   virtual void stored(const Linear& module, Node x, const Axes& out) = 0;
   // a . b, summed over every axis that the result lacks.
@@ -114,6 +122,17 @@ class Sketch {
   virtual Node norm(const Norm& norm, Node x, const Axes& over) = 0;
   virtual Node cast(Node x, DType dtype) = 0;
   virtual Node mean(Node x, const Axis& over) = 0;
+  // Of x weighted, summed over one axis, in bf16; PyTorch multiplies and adds up.
+  virtual Node weighted_sum(const std::string& name, Node x, Node weights, const Axis& over) = 0;
+  // x / sum(x) over rows and over columns in turn, so many times of either, columns first and last.
+  virtual Node balanced(Node x, const Axis& rows, const Axis& columns, std::int64_t times) = 0;
+  // Which are the largest of an axis: numbers, without a gradient.
+  virtual void choose(Node x, const Axis& among, std::int64_t count) = 0;
+  // The last `dims` of x's last axis, a head's, turned by tables [batch if so, tokens, dims] that
+  // are made for it; `tokens` is an axis of x.
+  virtual Node turn_last(Node x, std::int64_t dims, const Axis& tokens, bool by_example) = 0;
+  // What runs without being taken back: its parameters are not trained.
+  virtual void forward_alone(bool alone) = 0;
 
   virtual Node parameter(const std::string& name, const Axes& axes) = 0;
   virtual void idle_parameter(const std::string& name, const Axes& axes) = 0;  // does not run
@@ -129,6 +148,9 @@ class Sketch {
   // Made of no parameter; under a name that layers share it is one.
   virtual Node constant(DType dtype, const Axes& axes, const std::string& shared = {}) = 0;
 
+  // Seen for each token, as a product of every token's heads with them reads it: PyTorch copies
+  // what it repeats for several examples.
+  virtual Node repeated(Node x, const Axis& tokens) = 0;
   virtual Node view(Node x, const Axes& axes) = 0;    // as many elements, or a part of them
   virtual Node copy(Node x, const Axes& axes) = 0;    // the same, in memory of its own
   virtual Node expand(Node x, const Axes& axes) = 0;  // seen for each of the axes that it lacks
@@ -151,6 +173,7 @@ class Sketch {
     bool fp32_softmax = true;
     bool plain_only = false;  // the class multiplies it out
     Node bias = no_node;      // [.., heads, queries, keys]
+    Node sinks = no_node;     // one more score of each head
   };
   virtual Node attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) = 0;
   virtual void turn(const Rotary& rotary, Node& q, Node& k) = 0;
@@ -164,6 +187,9 @@ class Sketch {
   // or, behind a context, all that there are. Counts as the cache of a token.
   virtual Node keep(const std::string& name, Node x, std::int64_t window) = 0;
   [[nodiscard]] virtual Axis kept(std::int64_t window) = 0;
+  // The same of entries, one of so many tokens each: [.., entries, ..] of a prompt, or one more
+  // behind a context, [.., sequence, ..].
+  virtual Node keep_entries(const std::string& name, Node x, std::int64_t tokens) = 0;
   // Does a step keep anything, and does it read what steps before it kept?
   [[nodiscard]] virtual bool is_inference() const = 0;
   [[nodiscard]] virtual bool is_decoding() const = 0;
@@ -179,6 +205,22 @@ class Sketch {
     DType dtype = DType::bf16;  // of the state
   };
   virtual Node step(const Step& step) = 0;
+  // The same over a sequence, in one kernel that keeps its operands and its result; in steps of
+  // inference the state it leaves, and behind a context a step. Operations count in no total.
+  virtual Node recur(const Step& step) = 0;
+  // A matrix of keys by values for each head, and a vector of keys and a number, read by queries: a
+  // kernel in chunks of tokens, which keeps what it reads head after head and two numbers of each
+  // token and head in fp32.
+  struct Memory {
+    std::string name;
+    Node queries, keys, values;  // [batch, sequence, heads, ..]
+    std::vector<Node> gates;     // [batch, sequence, heads]
+    Axis heads;
+    std::int64_t chunk = 0;
+  };
+  virtual Node remember(const Memory& memory) = 0;
+  // x, [batch, sequence, ..], one token later; in steps of inference the last token is kept.
+  virtual Node before(const std::string& name, Node x) = 0;
 
   // What eager PyTorch alone does or keeps.
   virtual Node lies(Node x) = 0;  // a copy, as a product wants it
@@ -197,7 +239,7 @@ class Sketch {
   Node next_node(Axes axes);  // one more value
 
  private:
-  std::vector<Axes> axes_;
+  std::deque<Axes> axes_;  // what is told of one stays where it is
 };
 
 }  // namespace shardsim::models

@@ -15,13 +15,12 @@ Words convolutions() { return {".q_conv1d.", ".k_conv1d.", ".v_conv1d."}; }
 // Experts lie one by one.
 HubTable mixtures() {
   return {
-      {.families = {"afmoe",       "cohere2_moe",  "deepseek_v2",
-                    "deepseek_v3", "deepseek_v32", "dots1",
-                    "flex_olmo",   "glm4_moe",     "glm4_moe_lite",
-                    "glm4v_moe",   "glm_moe_dsa",  "hunyuan_v1_moe",
-                    "jamba",       "mellum",       "olmoe",
-                    "qwen2_moe",   "qwen3_5_moe",  "qwen3_5_moe_text",
-                    "qwen3_moe",   "qwen3_next",   "solar_open"},
+      {.families = {"afmoe",         "cohere2_moe",   "deepseek_v2",      "deepseek_v3",
+                    "deepseek_v32",  "dots1",         "flex_olmo",        "glm4_moe",
+                    "glm4_moe_lite", "glm4v_moe",     "glm_moe_dsa",      "hunyuan_v1_moe",
+                    "jamba",         "longcat_flash", "mellum",           "olmoe",
+                    "qwen2_moe",     "qwen3_5_moe",   "qwen3_5_moe_text", "qwen3_moe",
+                    "qwen3_next",    "solar_open"},
        .experts = projections},
       {.families = {"exaone_moe"},
        .renamings = {{".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}},
@@ -50,6 +49,45 @@ HubTable mixtures() {
       {.families = {"axk1"},
        .renamings = {{".mlp.post_mlp_layernorm.", ".post_mlp_layernorm."}},
        .experts = projections}};
+}
+
+// Modules have names of their own.
+HubTable renamed_mixtures() {
+  return {{.families = {"deepseek_v4"},
+           .renamings = {{"^lm_head.", "head."},
+                         {".compressor.indexer.scorer.weights_proj.", ".indexer.weights_proj."},
+                         {".compressor.indexer.q_b_proj.", ".indexer.wq_b."},
+                         {".compressor.indexer.", ".indexer.compressor."},
+                         {".self_attn.", ".attn."},
+                         {".mlp.", ".ffn."},
+                         {".input_layernorm.", ".attn_norm."},
+                         {".post_attention_layernorm.", ".ffn_norm."},
+                         {".attn_hc.", ".hc_attn_"},
+                         {".ffn_hc.", ".hc_ffn_"},
+                         {".sinks", ".attn_sink"},
+                         {".kv_norm.", ".norm."},
+                         {".position_bias", ".ape"},
+                         {".shared_experts.gate_proj.", ".shared_experts.w1."},
+                         {".shared_experts.up_proj.", ".shared_experts.w3."},
+                         {".shared_experts.down_proj.", ".shared_experts.w2."},
+                         {".gate_proj.", ".wgate."},
+                         {".q_a_proj.", ".wq_a."},
+                         {".q_b_proj.", ".wq_b."},
+                         {".kv_proj.", ".wkv."},
+                         {".o_a_proj.", ".wo_a."},
+                         {".o_b_proj.", ".wo_b."},
+                         {".q_a_norm.", ".q_norm."},
+                         {".e_score_correction_bias", ".bias"}},
+           .experts = numbered}};
+}
+
+HubTable independent_streams() {
+  return {{.families = {"hy_v4"},
+           .renamings = {{".gate_proj.", ".linear_gate."},
+                         {".hc_head.hc_", ".hc_pre.hc_head.hc_head_"},
+                         {".sinks", ".learnable_sink_param"},
+                         {".attn_hc.", ".hc_pre.hc_attn_layer.hc_"},
+                         {".ffn_hc.", ".hc_pre.hc_mlp_layer.hc_"}}}};
 }
 
 // Modules have older names, too.
@@ -240,8 +278,8 @@ HubTable beside_text() {
 const HubTable& hub_families() {
   static const HubTable all = [] {
     HubTable table;
-    for (const HubTable& part :
-         {mixtures(), older_mixtures(), texts(), images(), networks(), beside_text()}) {
+    for (const HubTable& part : {mixtures(), renamed_mixtures(), independent_streams(),
+                                 older_mixtures(), texts(), images(), networks(), beside_text()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;

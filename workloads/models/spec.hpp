@@ -29,6 +29,7 @@
 #include "workloads/layers/embeddings.hpp"
 #include "workloads/layers/experts.hpp"
 #include "workloads/layers/heads.hpp"
+#include "workloads/layers/hyper_connections.hpp"
 #include "workloads/layers/latent_attention.hpp"
 #include "workloads/layers/mamba.hpp"
 #include "workloads/layers/mixers.hpp"
@@ -47,8 +48,9 @@ using Body = std::variant<Attention, LatentAttention, AttentionExperts, Mlp, Exp
 struct Branch {
   Norm before{};
   Body body{};
-  std::optional<Body> beside{};       // another that reads the same, added to what the first gives
-  bool beside_of_stream = false;      // or the stream as it is
+  std::optional<Body> beside{};    // another that reads the same, added to what the first gives
+  bool beside_of_stream = false;   // or the stream as it is
+  std::optional<Body> shortcut{};  // of what the body reads, added behind the layer's last branch
   Norm body_after{}, beside_after{};  // of what either gives, before both are added
   Norm after{};                       // of what the body gives
   std::optional<Laurel> laurel{};     // of what the body reads, added behind the branch
@@ -59,6 +61,7 @@ struct Branch {
   bool of_normed = false;  // added to what the norm before gave, times a number (MiniMax)
   double dropout = 0;      // of what is added
   bool silent = false;     // there, but not run: attention to an encoder that is not there
+  std::string maps{};      // of the stack's hyper-connections, the module of this branch's
   bool masked = false;     // the stream behind it times a mask of padding, made in each layer
 
   bool operator==(const Branch&) const = default;
@@ -108,6 +111,7 @@ struct Stack {
   std::optional<DistanceTable> distances{};
   std::optional<PerLayerInputs> per_layer{};
   std::optional<AltUpEnds> altup{};
+  std::optional<HyperConnections> hyper{};
   std::vector<LayerKind> kinds;
   std::vector<int> order;      // kinds[order[i]] is layer i
   bool fp32_residual = false;  // the stream is kept in fp32, and cast for each branch

@@ -71,6 +71,7 @@ std::string of_branch(const Branch& branch) {
   std::string text;
   if (branch.before.exists()) text += fmt::format("{}, ", name_of(branch.before.kind));
   text += std::visit(Describe{}, branch.body);
+  if (branch.shortcut) text += ", past the layer " + std::visit(Describe{}, *branch.shortcut);
   if (branch.beside) text += " beside " + std::visit(Describe{}, *branch.beside);
   if (branch.after.exists()) text += fmt::format(", {}", name_of(branch.after.kind));
   if (branch.joined.exists()) text += fmt::format(", {} of the sum", name_of(branch.joined.kind));

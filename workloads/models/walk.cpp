@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "workloads/layers/count_sketch.hpp"
+
 namespace shardsim::models {
 namespace {
 
@@ -58,6 +60,26 @@ Value run_altup_layer(Eager& e, const LayerKind& kind, const Value& streams, Con
   return corrected;  // to which the others' part is added in place
 }
 
+// Branches between streams.
+Value run_hyper_layer(Eager& e, const HyperConnections& hyper, const LayerKind& kind, Value x,
+                      Context& context) {
+  for (const Branch& branch : kind.branches) {
+    CountSketch s(e, context);
+    const Node streams = s.enter(x, stream_axes(s, hyper, x.last()));
+    const HyperMaps maps = read_streams(s, hyper, branch.maps, streams);
+    const Value read = s.value(maps.read);
+    const Value out = run_branch(e, branch, run(e, branch.before, read), read, context);
+    x = s.value(write_streams(s, hyper, maps, s.enter(out, s.axes_of(maps.read))));
+  }
+  return x;
+}
+
+Value leave_hyper(Eager& e, const HyperConnections& hyper, const Value& x, Context& context) {
+  const Scope at(e, hyper.head);
+  CountSketch s(e, context);
+  return s.value(leave_streams(s, hyper, s.enter(x, stream_axes(s, hyper, x.last()))));
+}
+
 // Its parameters, and nothing of what it would do.
 void run_silent(Eager& e, const Branch& branch, const Value& x, const Context& context) {
   Context alone = context;
@@ -71,6 +93,7 @@ void run_silent(Eager& e, const Branch& branch, const Value& x, const Context& c
 
 Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
   if (kind.altup) return run_altup_layer(e, kind, x, context);
+  if (stack.hyper) return run_hyper_layer(e, *stack.hyper, kind, std::move(x), context);
   if (kind.parallel) {
     Value sum = x;
     Value first;
@@ -81,7 +104,7 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
     }
     return sum;
   }
-  Value added;
+  Value added, shortcut;
   if (kind.shared) added = run(e, *kind.shared, x, context.embedded, context);
   for (const Branch& branch : kind.branches) {
     if (branch.silent) {
@@ -95,12 +118,14 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
     }
     const Value input = added.exists() ? e.add(x, std::exchange(added, {})) : x;
     const Value read = run(e, branch.before, input);
+    if (branch.shortcut) shortcut = std::visit(RunBody{e, read, context}, *branch.shortcut);
     const Value out = run_branch(e, branch, read, x, context);
     if (branch.of_normed) x = e.scaled(read);
     x = branch.replaces ? out : e.add(x, out);
     x = run(e, branch.joined, x);
     if (branch.masked) x = e.multiply(x, e.constant(x.dtype, {x.shape[0], x.shape[1], 1}));
   }
+  if (shortcut.exists()) x = e.add(x, shortcut);
   if (!kind.scalar.empty()) {
     e.buffer(kind.scalar, {1}, e.dtype());
     x = e.scaled(x);
@@ -133,6 +158,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
         run(e, *stack.per_layer, ids, x, static_cast<std::int64_t>(stack.order.size()));
   }
   if (stack.altup) x = spread(e, *stack.altup, x);
+  if (stack.hyper) x = e.copy(x, {x.shape[0], x.shape[1], stack.hyper->streams, x.last()});
   if (stack.distances) {
     const DistanceTable& table = *stack.distances;
     const Shape shape{table.buckets, table.heads > 0 ? table.heads : stack.hidden};
@@ -165,6 +191,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     e.close_layer();
   }
   if (stack.altup) x = gather(e, *stack.altup, x);
+  if (stack.hyper) x = leave_hyper(e, *stack.hyper, x, context);
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
   x = e.dropout(run(e, stack.norm, x), stack.dropout);
   const auto projected = [&] {

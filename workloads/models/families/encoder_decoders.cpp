@@ -205,27 +205,37 @@ Stack bart_stack(const Config& c, const BartLike& b, bool decodes) {
   return stack;
 }
 
-ModelSpec bart_like(const Config& c, const BartLike& b) {
+// With what enters it.
+Stack bart_side(const Config& c, const BartLike& b, bool decodes) {
   constexpr std::int64_t offset = 2;
+  Stack stack = bart_stack(c, b, decodes);
+  const std::string at = decodes ? "model.decoder" : "model.encoder";
+  stack.input = TokenEmbedding{.name = at + ".embed_tokens",
+                               .table_of = "model.shared",
+                               .vocab = c.needed("vocab_size", 50265),
+                               .width = stack.hidden,
+                               .scaled = c.flag("scale_embedding", false),
+                               .shifted = decodes,
+                               .positions = at + ".embed_positions",
+                               .position_rows = c.size("max_position_embeddings", 1024) + offset,
+                               .position_offset = offset,
+                               .norm = layer_norm(at + ".layernorm_embedding"),
+                               .dropout_name = at,
+                               .dropout = b.dropout};
+  return stack;
+}
+
+BartLike read_bart(const Config& c) {
+  return {.activation = c.activation("activation_function", "gelu"),
+          .dropout = c.rate("dropout", 0.1),
+          .attention_dropout = c.rate("attention_dropout", 0),
+          .activation_dropout = c.rate("activation_dropout", 0)};
+}
+
+ModelSpec bart_like(const Config& c, const BartLike& b) {
   const std::int64_t vocab = c.needed("vocab_size", 50265);
   ModelSpec spec;
-  for (const bool decodes : {false, true}) {
-    Stack stack = bart_stack(c, b, decodes);
-    const std::string at = decodes ? "model.decoder" : "model.encoder";
-    stack.input = TokenEmbedding{.name = at + ".embed_tokens",
-                                 .table_of = "model.shared",
-                                 .vocab = vocab,
-                                 .width = stack.hidden,
-                                 .scaled = c.flag("scale_embedding", false),
-                                 .shifted = decodes,
-                                 .positions = at + ".embed_positions",
-                                 .position_rows = c.size("max_position_embeddings", 1024) + offset,
-                                 .position_offset = offset,
-                                 .norm = layer_norm(at + ".layernorm_embedding"),
-                                 .dropout_name = at,
-                                 .dropout = b.dropout};
-    spec.stacks.push_back(std::move(stack));
-  }
+  for (const bool decodes : {false, true}) spec.stacks.push_back(bart_side(c, b, decodes));
   spec.shared.push_back({"model.shared", vocab, spec.stacks[0].hidden});
   spec.buffers.push_back({"final_logits_bias", {1, vocab}});
   spec.head.vocab = vocab;
@@ -240,20 +250,15 @@ ModelSpec bart_like(const Config& c, const BartLike& b) {
 
 }  // namespace
 
-ModelSpec bart(const Config& c) {
-  return bart_like(c, {.activation = c.activation("activation_function", "gelu"),
-                       .dropout = c.rate("dropout", 0.1),
-                       .attention_dropout = c.rate("attention_dropout", 0),
-                       .activation_dropout = c.rate("activation_dropout", 0)});
-}
+ModelSpec bart(const Config& c) { return bart_like(c, read_bart(c)); }
+
+Stack bart_decoder(const Config& c) { return bart_side(c, read_bart(c), /*decodes=*/true); }
 
 // BART with norms before the branches, and one after each stack.
 ModelSpec mbart(const Config& c) {
-  ModelSpec spec = bart_like(c, {.activation = c.activation("activation_function", "gelu"),
-                                 .dropout = c.rate("dropout", 0.1),
-                                 .attention_dropout = c.rate("attention_dropout", 0),
-                                 .activation_dropout = c.rate("activation_dropout", 0),
-                                 .norm_before = true});
+  BartLike kind = read_bart(c);
+  kind.norm_before = true;
+  ModelSpec spec = bart_like(c, kind);
   spec.stacks[0].norm = layer_norm("model.encoder.layer_norm");
   spec.stacks[1].norm = layer_norm("model.decoder.layer_norm");
   for (Stack& stack : spec.stacks) {

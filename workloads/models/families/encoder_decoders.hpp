@@ -17,7 +17,8 @@ struct T5Kind {
 // Both sides' tables of their own, the one beside them idle: nothing is tied.
 void untie_tables(ModelSpec& spec);
 [[nodiscard]] ModelSpec bart(const Config& c);
-[[nodiscard]] ModelSpec mbart(const Config& c);  // norms before the branches
+[[nodiscard]] Stack bart_decoder(const Config& c);  // of bart, the second stack
+[[nodiscard]] ModelSpec mbart(const Config& c);     // norms before the branches
 // BART with norms before; positions are sines, which have no table, and are added before no norm.
 [[nodiscard]] ModelSpec m2m100(const Config& c);
 

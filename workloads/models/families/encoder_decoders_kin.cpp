@@ -1,4 +1,5 @@
-// BART's kin with attention of their own: MVP, LED; and decoders without their encoders.
+// BART's kin with attention of their own: MVP, LED; and decoders without their encoders, TrOCR's
+// among them.
 #include <algorithm>
 #include <array>
 
@@ -87,6 +88,31 @@ ModelSpec decoder_of(ModelSpec spec, bool ties) {
   return spec;
 }
 
+// BART's decoder behind an encoder of images, which is not there: attention to it does not run.
+// Defaults: transformers 5.23, configuration_trocr.py.
+ModelSpec trocr(const Config& c) {
+  ModelSpec both;
+  both.stacks = {bart_decoder(c)};
+  both.head.vocab = c.needed("vocab_size", 50265);
+  both.head.causal_loss = false;
+  if (c.flag("tie_word_embeddings", true)) both.head.tied_to = "model.shared.weight";
+  ModelSpec spec = decoder_of(std::move(both), /*ties=*/true);
+  Stack& stack = spec.stacks[0];
+  multiply_out(stack);
+  if (c.size("cross_attention_hidden_size", stack.hidden) != stack.hidden) {
+    c.fail("cross_attention_hidden_size", "is not the decoder's width, which alone is supported");
+  }
+  c.pass_over({"decoder_layerdrop"});
+  auto& input = std::get<TokenEmbedding>(stack.input);
+  constexpr std::int64_t offset = 2;
+  input.position_rows = c.size("max_position_embeddings", 512) + offset;
+  input.position_numbers = PositionNumbers::per_example;
+  if (!c.flag("use_learned_position_embeddings", true)) input.positions.clear();
+  if (!c.flag("layernorm_embedding", true)) input.norm = {};
+  spec.head.name = "output_projection";
+  return spec;
+}
+
 struct Writing {
   std::string_view stem, both;
   bool ties = true;
@@ -125,7 +151,9 @@ std::vector<std::int64_t> windows_of(const Config& c, std::int64_t layers) {
 }
 
 std::vector<Family> encoder_decoder_kin_families() {
-  return {{"MvpForConditionalGeneration", "mvp", mvp}, {"LEDForConditionalGeneration", "led", led}};
+  return {{"MvpForConditionalGeneration", "mvp", mvp},
+          {"LEDForConditionalGeneration", "led", led},
+          {"TrOCRForCausalLM", "trocr", trocr}};
 }
 
 std::vector<Family> decoder_alone_families(const std::vector<Family>& known) {

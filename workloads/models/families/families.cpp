@@ -102,6 +102,7 @@ constexpr std::array tables = {dense_families,
                                block_attention_families,
                                long_t5_families,
                                q_former_families,
+                               deepseek_v4_families,
                                megatron_families};
 
 }  // namespace

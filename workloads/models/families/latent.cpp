@@ -133,6 +133,42 @@ ModelSpec glm_moe_dsa(const Config& c) {
   return spec;
 }
 
+// Layers of two attentions and two MLPs, over which a mixture reads what the first MLP reads and is
+// added behind the second; some of its experts give back what they get. Defaults: transformers
+// 5.23, configuration_longcat_flash.py.
+ModelSpec longcat_flash(const Config& c) {
+  Sizes n = read_sizes(c, {.head_dim = 64, .has_width = false, .vocab = 131072, .layers = 28});
+  n.width = c.size("ffn_hidden_size|intermediate_size", 12288);
+  c.pass_over({"qk_head_dim", "routed_scaling_factor"});
+  LatentAttention attention = read_latent(c, n);
+  attention.scaled = true;
+  Experts experts;
+  experts.experts = c.size("n_routed_experts|num_local_experts", 512);
+  experts.zeros = c.count("zero_expert_num", 256);
+  const std::int64_t visits = c.size("moe_topk|num_experts_per_tok", 12);
+  if (visits > experts.routed_to()) c.fail("moe_topk", "is more than there are experts");
+  experts.zeros_per_token = visits * experts.zeros / experts.routed_to();
+  experts.per_token = visits - experts.zeros_per_token;
+  experts.width = c.size("expert_ffn_hidden_size|moe_intermediate_size", 2048);
+  experts.activation = n.activation;
+  experts.router.name = "router.classifier";
+  experts.router.fp32 = true;
+  experts.router.bias = c.flag("router_bias", false);
+  experts.correction_bias = "router.e_score_correction_bias";
+  LayerKind layer{.name = "two sublayers"};
+  for (const char* number : {".0", ".1"}) {
+    attention.name = std::string("self_attn") + number;
+    Mlp mlp = llama_mlp(n);
+    mlp.name = std::string("mlps") + number;
+    layer.branches.push_back(
+        {.before = {n.norm, std::string("input_layernorm") + number}, .body = attention});
+    layer.branches.push_back(
+        {.before = {n.norm, std::string("post_attention_layernorm") + number}, .body = mlp});
+  }
+  layer.branches[1].shortcut = experts;
+  return decoder(n, layer);
+}
+
 }  // namespace
 
 std::vector<Family> latent_families() {
@@ -140,7 +176,8 @@ std::vector<Family> latent_families() {
           {"AXK1ForCausalLM", "axk1", axk1},
           {"Mistral4ForCausalLM", "mistral4", mistral4},
           {"DeepseekV32ForCausalLM", "deepseek_v32", deepseek_v32},
-          {"GlmMoeDsaForCausalLM", "glm_moe_dsa", glm_moe_dsa}};
+          {"GlmMoeDsaForCausalLM", "glm_moe_dsa", glm_moe_dsa},
+          {"LongcatFlashForCausalLM", "longcat_flash", longcat_flash}};
 }
 
 }  // namespace shardsim::models

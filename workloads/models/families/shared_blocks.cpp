@@ -100,8 +100,68 @@ ModelSpec zamba2(const Config& c) {
   return spec;
 }
 
+// One block of attention and an MLP that all hybrid layers share, without adapters; Mamba's heads
+// are scanned one by one. Defaults: transformers 5.23, configuration_zamba.py.
+ModelSpec zamba(const Config& c) {
+  Sizes n = read_sizes(c, {.kv_heads = 16, .tied = true, .activation = "gelu", .width = 14848});
+  const std::int64_t period = c.size("attn_layer_period", 6);
+  const std::int64_t offset = c.count("attn_layer_offset", 4);
+  const auto types = layer_types(
+      c, n.layers,
+      [&](std::int64_t i) -> std::string {
+        const bool shares = i == 2 || (i > 2 && (i - 3) % period == offset);
+        return shares ? "hybrid" : "linear_attention";
+      },
+      "layers_block_type|layer_types");
+  c.pass_over(
+      {"use_mamba_kernels", "use_associative_scan", "attention_hidden_size", "hidden_mamba_act"});
+  SharedBlock block;
+  block.name = "shared_transf";
+  block.before = {n.norm, "input_layernorm"};
+  block.between = {n.norm, "pre_ff_layernorm"};
+  Sizes wide = n;
+  wide.head_dim =
+      c.optional_size("attention_head_dim", {})
+          .value_or(c.divided("hidden_size", 2 * n.hidden, "num_attention_heads", n.heads));
+  block.attention = llama_attention(c, wide);
+  set_biases(block.attention, false, false);
+  block.attention.out_width = n.hidden;
+  block.attention.rotary.dims = 0;
+  block.mlp = llama_mlp(n);
+  block.mlp.name = "feed_forward";
+  Mamba mixer;
+  mixer.name = "mamba";
+  mixer.inner = n.hidden * c.size("mamba_expand", 2);
+  mixer.heads = c.size("n_mamba_heads", 2);
+  static_cast<void>(c.divided("mamba_expand", mixer.inner, "n_mamba_heads", mixer.heads));
+  mixer.state = c.size("mamba_d_state", 16);
+  mixer.kernel = c.size("mamba_d_conv", 4);
+  const bool automatic = !c.given("mamba_dt_rank") || c.json().find("mamba_dt_rank")->is_string();
+  mixer.step_rank = automatic ? (n.hidden + 15) / 16 : c.size("mamba_dt_rank");
+  mixer.conv_bias = c.flag("mamba_conv_bias", true);
+  mixer.bias = c.flag("mamba_proj_bias", false);
+  std::int64_t first = -1;
+  ModelSpec spec =
+      decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                Branch branch{.before = {n.norm, "input_layernorm"}, .body = mixer};
+                if (!is_hybrid(types[static_cast<std::size_t>(i)])) {
+                  return LayerKind{.name = "mamba", .branches = {branch}};
+                }
+                SharedBlock mine = block;
+                if (first >= 0) mine.first = fmt::format("model.layers.{}.{}", first, mine.name);
+                if (first < 0) first = i;
+                branch.before.name = "mamba_decoder.input_layernorm";
+                std::get<Mamba>(branch.body).name = "mamba_decoder.mamba";
+                return LayerKind{.name = "hybrid", .branches = {branch}, .shared = mine};
+              }));
+  spec.stacks[0].norm.name = "model.final_layernorm";
+  return spec;
+}
+
 }  // namespace
 
-std::vector<Family> shared_block_families() { return {{"Zamba2ForCausalLM", "zamba2", zamba2}}; }
+std::vector<Family> shared_block_families() {
+  return {{"Zamba2ForCausalLM", "zamba2", zamba2}, {"ZambaForCausalLM", "zamba", zamba}};
+}
 
 }  // namespace shardsim::models

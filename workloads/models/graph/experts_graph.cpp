@@ -140,10 +140,10 @@ class ExpertsGraph {
     }
     const DType dtype = wide ? DType::f32 : c_.g.compute_dtype();
     if (wide) x = c_.g.cast(at + ".input", x, dtype);
-    const TensorId weight = c_.g.parameter(at + ".weight", {{n_.experts}, {c_.hidden}});
-    const TensorId bias = r.bias ? c_.g.parameter(at + ".bias", {{n_.experts}}) : no_tensor;
-    TensorId scores =
-        c_.g.linear(at, x, weight, {{c_.batch}, {c_.sequence}, {n_.experts}}, bias, dtype);
+    const LabelId all = m_.zeros > 0 ? c_.label("routed_to", m_.routed_to()) : n_.experts;
+    const TensorId weight = c_.g.parameter(at + ".weight", {{all}, {c_.hidden}});
+    const TensorId bias = r.bias ? c_.g.parameter(at + ".bias", {{all}}) : no_tensor;
+    TensorId scores = c_.g.linear(at, x, weight, {{c_.batch}, {c_.sequence}, {all}}, bias, dtype);
     if (r.fp32_logits || r.scores == RouterScores::softmax) {
       scores = c_.g.cast(at + ".logits", scores, DType::f32);
     }
@@ -151,14 +151,17 @@ class ExpertsGraph {
       c_.note("the router's sparse mixer is taken as one softmax; its noise is left out");
     }
     if (r.scores == RouterScores::softmax || r.scores == RouterScores::sparse_mixer) {
-      scores = c_.g.over_label(Function::softmax, at + ".softmax", scores, n_.experts);
+      scores = c_.g.over_label(Function::softmax, at + ".softmax", scores, all);
     } else if (r.scores == RouterScores::sigmoid) {
       scores = c_.g.elementwise(Function::sigmoid, at + ".sigmoid", {scores});
+    } else if (r.scores == RouterScores::sqrt_softplus) {
+      scores = c_.g.elementwise(Function::softplus, at + ".softplus", {scores});
     }
+    keep_table(at);
     scores = corrected(at, scores);
     // Which groups are looked at is of a few numbers a token; what they leave is a pass over all.
     if (r.masked) scores = c_.g.elementwise(Function::scale, at + ".masked", {scores});
-    const auto [largest, numbers] = c_.g.top_k(at + ".top_k", scores, n_.experts, n_.choice);
+    const auto [largest, numbers] = c_.g.top_k(at + ".top_k", scores, all, n_.choice);
     TensorId weights = largest;
     if (r.scores == RouterScores::softmax_of_top) {
       weights = c_.g.over_label(Function::softmax, at + ".softmax", weights, n_.choice);
@@ -190,6 +193,15 @@ class ExpertsGraph {
     return c_.g.elementwise(Function::multiply, inside(r.scale) + ".product", {x, scale});
   }
 
+  // Experts of each token's number, which lie in a table: it is read in the kernel that picks.
+  void keep_table(const std::string& router) {
+    const Router& r = m_.router;
+    if (r.table.empty()) return;
+    c_.note("experts that a table of tokens picks are read in the kernel that picks the largest");
+    c_.g.buffer(GraphContext::inside(router, r.table), DType::i64,
+                {{c_.label("token_numbers", r.table_rows)}, {n_.choice}});
+  }
+
   // What moves the choice between experts; their weights are of the scores alone, which the kernel
   // of top_k reads instead.
   TensorId corrected(const std::string& router, TensorId scores) {
@@ -207,7 +219,8 @@ class ExpertsGraph {
       bias = c_.g.untrained_parameter(
           name, r.correction_flat ? Dims{{n_.experts}} : Dims{{c_.label("one", 1)}, {n_.experts}});
     } else {
-      bias = c_.g.buffer(name, c_.g.compute_dtype(), {{n_.experts}});
+      const LabelId all = m_.zeros > 0 ? c_.label("routed_to", m_.routed_to()) : n_.experts;
+      bias = c_.g.buffer(name, c_.g.compute_dtype(), {{all}});
     }
     return c_.g.elementwise(Function::add, router + ".corrected", {scores, bias});
   }
@@ -229,11 +242,34 @@ class ExpertsGraph {
                     const Dim& in) {
     const GraphBuilder::Within part(c_.g, product);
     const std::string at = inside(GraphContext::inside(m_.experts_name, name));
-    const TensorId matrices = c_.g.parameter(at, dims_of(out, in));
+    const TensorId matrices = m_.zeros > 0 && name == m_.gate_up
+                                  ? read_matrices(at, out, in)
+                                  : c_.g.parameter(at, dims_of(out, in));
     const TensorId bias = m_.bias ? c_.g.parameter(at + "_bias", {{n_.experts}, out}) : no_tensor;
     Dims result = experts_rows();
     for (const LabelId label : out) result.push_back({label});
     return c_.g.grouped_linear(at, rows, matrices, result, n_.experts, routing(), bias);
+  }
+
+  // Of a stack with those of zero experts the ones that are read: a view.
+  TensorId read_matrices(const std::string& at, const Dim& out, const Dim& in) {
+    const LabelId all = c_.label("routed_to", m_.routed_to());
+    return c_.g
+        .slices(at + ".read", c_.g.parameter(at, {{all}, out, in}),
+                {{at + ".read", dims_of(out, in)}}, {all, n_.experts})
+        .front();
+  }
+
+  // What zero experts give: what they get, times their weights.
+  TensorId with_zeros(TensorId x, TensorId sum) {
+    if (m_.zeros == 0) return sum;
+    c_.note(
+        fmt::format("of {} experts that a token visits {} give back what they get: one pass "
+                    "over the tokens",
+                    m_.visits(), m_.zeros_per_token));
+    const std::string at = inside(m_.experts_name);
+    const TensorId given = c_.g.elementwise(Function::scale, at + ".zero_experts", {x});
+    return c_.g.elementwise(Function::add, at + ".with_zeros", {sum, given});
   }
 
   // Rows of all experts lie one after another where each has its own.
@@ -256,7 +292,7 @@ class ExpertsGraph {
   }
 
   TensorId inner(TensorId rows) {
-    if (m_.gate == ExpertsGate::clamped) {
+    if (m_.gate == ExpertsGate::clamped || m_.gate == ExpertsGate::limited) {
       c_.note("the clamps of the experts' gates are done in the activation's kernel");
     }
     const std::string at = inside(m_.experts_name);
@@ -320,43 +356,15 @@ class ExpertsGraph {
       sum = c_.linear({inside(m_.out_of_latent), {c_.hidden}, {n_.row}, m_.latent_bias}, sum,
                       c_.stream());
     }
+    sum = with_zeros(tokens, sum);
     if (m_.out_bias.empty()) return sum;
     const TensorId bias = c_.g.parameter(inside(m_.out_bias), {{c_.hidden}});
     return c_.g.elementwise(Function::add, inside(m_.out_bias) + ".added", {sum, bias});
   }
 
-  [[nodiscard]] Mlp shared_mlp() const {
-    Mlp mlp = *m_.shared;
-    const std::string module = m_.shared_outside ? "" : m_.name;
-    mlp.name = module.empty() ? mlp.name : GraphContext::inside(module, mlp.name);
-    return mlp;
-  }
   TensorId run_shared(TensorId x) { return end_shared(x, begin_shared(x)); }
-  TensorId begin_shared(TensorId x) {
-    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
-    const Mlp mlp = shared_mlp();
-    const auto& exchange = c_.options.exchange;
-    if (exchange &&
-        (exchange->shared_first || exchange->shared_beside || exchange->splits_sequence)) {
-      // Gathered for them, where rows of the others stay as tokens lie (Megatron-Core; torchtitan's
-      // PrepareModuleInputOutput of "moe").
-      const std::string name = c_.inside(mlp.name) + ".input";
-      x = c_.g.marked(c_.g.slices(name, x, {{name, c_.g.dims_of(x)}}, {}).front(),
-                      StreamMark::branch);
-    }
-    return add_inner(c_, mlp, x);
-  }
-  TensorId end_shared(TensorId x, TensorId inner) {
-    const GraphBuilder::Within within(c_.g, OpModule::shared_experts);
-    const TensorId out = add_last_product(c_, shared_mlp(), inner);
-    if (m_.shared_gate.empty()) return out;
-    const std::string name = m_.shared_outside ? c_.inside(m_.shared_gate) : inside(m_.shared_gate);
-    const LabelId one = c_.label("one", 1);
-    const TensorId gate =
-        c_.linear({name, {one}, {c_.hidden}}, x, {{c_.batch}, {c_.sequence}, {one}});
-    const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {gate});
-    return c_.g.elementwise(Function::multiply, name + ".product", {out, open});
-  }
+  TensorId begin_shared(TensorId x) { return begin_shared_experts(c_, m_, x); }
+  TensorId end_shared(TensorId x, TensorId inner) { return end_shared_experts(c_, m_, x, inner); }
 
   GraphContext& c_;
   const Experts& m_;

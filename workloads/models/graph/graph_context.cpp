@@ -228,11 +228,11 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
       has_weight = false;
       break;
     case NormKind::layer:
+    case NormKind::layer_cast:
     case NormKind::layer_offset:
       has_bias = norm.bias;
       [[fallthrough]];
     case NormKind::layer_wide:
-    case NormKind::layer_cast:
       function = Function::layer_norm;
       break;
     case NormKind::layer_plain:

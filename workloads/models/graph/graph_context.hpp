@@ -175,6 +175,9 @@ TensorId correct_streams(GraphContext& c, const AltUp& altup, TensorId predictio
 TensorId first_scaled(GraphContext& c, const AltUp& altup, TensorId corrected);
 TensorId add_to_streams(GraphContext& c, const AltUp& altup, TensorId streams, TensorId x);
 TensorId add(GraphContext& c, const Laurel& laurel, TensorId x);
+// Hyper-connections (layer_graph.cpp); streams are [batch, sequence, streams, hidden].
+TensorId spread_streams(GraphContext& c, const HyperConnections& hyper, TensorId x);
+TensorId gather_streams(GraphContext& c, const HyperConnections& hyper, TensorId x);
 // Inputs of all layers beside the stream, for blocks to hand on; x enters the stack.
 void add_per_layer_inputs(GraphContext& c, const Stack& stack, TensorId x);
 // What a block is handed under this name; null where it is not (score_graph.cpp).
@@ -204,6 +207,9 @@ TensorId add(GraphContext& c, const Mlp& m, TensorId x);
 // Its two halves: all but the last product, [batch, sequence, width], and that.
 TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x);
 TensorId add_last_product(GraphContext& c, const Mlp& m, TensorId inner);
+// Of a mixture's shared experts (shared_experts_graph.cpp): likewise two halves.
+TensorId begin_shared_experts(GraphContext& c, const Experts& m, TensorId x);
+TensorId end_shared_experts(GraphContext& c, const Experts& m, TensorId x, TensorId inner);
 TensorId add(GraphContext& c, const LatentAttention& a, TensorId x);
 TensorId add(GraphContext& c, const Experts& m, TensorId x);
 TensorId add(GraphContext& c, const Mamba& m, TensorId x);

@@ -96,6 +96,7 @@ class LanguageHead {
     if (head_.scaled) {
       logits = c_.g.elementwise(Function::scale, head_.name + ".scaled", {logits});
     }
+    if (head_.fp32_cap) logits = c_.g.cast(head_.name + ".fp32", logits, DType::f32);
     if (head_.soft_cap > 0) {
       logits = c_.g.elementwise(Function::soft_cap, head_.name + ".soft_cap", {logits});
     }
@@ -106,7 +107,8 @@ class LanguageHead {
     }
     if (c_.options.cache) return next_token(logits);
     if (labels == no_tensor) labels = labels_input("labels");
-    if (head_.causal_loss) logits = c_.g.cast(loss + ".logits", logits, DType::f32);
+    if (head_.causal_loss && !head_.fp32_cap)
+      logits = c_.g.cast(loss + ".logits", logits, DType::f32);
     return c_.g.cross_entropy(logits, labels, vocab, loss);
   }
 

@@ -43,7 +43,7 @@ class LatentAttentionGraph {
         value_(c.label("value_dim", a.value_dim)) {}
 
   TensorId build(TensorId x) {
-    const TensorId out = c_.is_decoding() ? absorbed(x) : expanded(x);
+    const TensorId out = opened(x, c_.is_decoding() ? absorbed(x) : expanded(x));
     const GraphBuilder::Within part(c_.g, OpPart::out_projection);
     return c_.linear({inside("o_proj"), {c_.hidden}, {heads_, value_}, a_.bias}, out, c_.stream());
   }
@@ -63,6 +63,7 @@ class LatentAttentionGraph {
                           {{c_.sequence, c_.key_sequence}},
                           {.fraction = c_.seen_pairs(attention_fraction, a_.chosen),
                            .documents = c_.documents_of_sequence(),
+                           .added = sinks(),
                            .value_dim = value_,
                            .drops = c_.drops(a_.dropout)});
   }
@@ -91,10 +92,23 @@ class LatentAttentionGraph {
         at_ + ".query", {c_.g.linear(up + ".keys", q_nope, halves[0], by_heads(rank)), q_rope},
         by_heads(both), {both, rank, rope_});
     if (a_.scale_by_position) q = scale_by_position(c_, at_ + ".q_scaled", q);
-    const TensorId out = c_.g.attention(at_ + ".attention", q, keys, values, both,
-                                        {{tokens, tokens}}, {.value_dim = rank, .merges = true});
+    const TensorId out =
+        c_.g.attention(at_ + ".attention", q, keys, values, both, {{tokens, tokens}},
+                       {.added = sinks(), .value_dim = rank, .merges = true});
     return c_.g.linear(up + ".values", out, halves[1], by_heads(value_));
   }
+
+  // The result times what a gate of x lets through.
+  TensorId opened(TensorId x, TensorId out) {
+    if (a_.gate.empty()) return out;
+    const std::string name = inside(a_.gate);
+    const TensorId gate =
+        c_.linear({name, {heads_, value_}, {c_.hidden}}, own(a_.gate, x), by_heads(value_));
+    const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {gate});
+    return c_.g.elementwise(Function::multiply, at_ + ".gated", {out, open});
+  }
+
+  TensorId sinks() { return a_.sinks ? c_.g.parameter(inside("sinks"), {{heads_}}) : no_tensor; }
 
   // Of those that are kept: the kernel reads them where they lie.
   std::pair<TensorId, LabelId> chosen(TensorId keys, LabelId width) {
@@ -166,7 +180,7 @@ class LatentAttentionGraph {
   }
   TensorId key_norm(TensorId latent, LabelId rank) {
     const GraphBuilder::Within part(c_.g, OpPart::key_latent);
-    return norm("kv_a_layernorm", latent, rank);
+    return scaled(norm("kv_a_layernorm", latent, rank));
   }
   KeyLatent key_latent(TensorId x, LabelId rank) {
     const GraphBuilder::Within part(c_.g, OpPart::key_latent);
@@ -293,8 +307,12 @@ class LatentAttentionGraph {
         c_.g.slices(at_ + ".query.parts", q,
                     {{at_ + ".q_nope", by_heads(nope_)}, {at_ + ".q_rope_in", by_heads(rope_)}},
                     {qk_, nope_, rope_});
-    q_nope = parts[0];
-    q_rope = parts[1];
+    q_nope = scaled(parts[0]);
+    q_rope = scaled(parts[1]);
+  }
+
+  TensorId scaled(TensorId x) {
+    return a_.scaled ? c_.g.elementwise(Function::scale, c_.g.name_of(x) + ".scaled", {x}) : x;
   }
 
   TensorId joined(const std::string& name, TensorId nope, TensorId rope) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/graph/sketch_graph.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -94,12 +95,14 @@ TensorId run_branch(GraphContext& c, const Branch& branch, TensorId x, TensorId 
 
 TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
   TensorId added = kind.shared ? add_shared_block(c, *kind.shared, x) : no_tensor;
+  TensorId shortcut = no_tensor;
   for (const Branch& branch : kind.branches) {
     if (branch.silent) {
       add_silent_branch(c, stack, kind, branch);
       continue;
     }
     const TensorId input = input_of(c, stack, branch, x, std::exchange(added, no_tensor));
+    if (branch.shortcut) shortcut = run_body(c, *branch.shortcut, {}, input);
     const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
     if (branch.of_normed) x = c.g.elementwise(Function::scale, name + ".of", {input});
@@ -112,6 +115,10 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
     if (branch.masked) {
       x = c.g.marked(c.g.elementwise(Function::scale, name + ".masked", {x}), StreamMark::stream);
     }
+  }
+  if (shortcut != no_tensor) {
+    const std::string name = c.inside("shortcut_residual");
+    x = c.g.marked(c.g.elementwise(Function::add, name, {x, shortcut}), StreamMark::stream);
   }
   if (kind.scalar.empty()) return x;
   const TensorId scalar =
@@ -163,9 +170,39 @@ TensorId around_streams(GraphContext& c, const Stack& stack, const LayerKind& ki
   return c.g.marked(add_to_streams(c, altup, corrected, out), StreamMark::stream);
 }
 
+// Branches between streams of hyper-connections.
+TensorId between_streams(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  for (const Branch& branch : kind.branches) {
+    SketchGraph s(c, c.layer);
+    const Axes streams = stream_axes(s, *stack.hyper, c.g.label_size(c.hidden));
+    const HyperMaps maps = read_streams(s, *stack.hyper, branch.maps, s.enter(x, streams));
+    const TensorId read = s.tensor(maps.read);
+    const TensorId out = run_branch(c, branch, input_of(c, stack, branch, read), read);
+    x = c.g.marked(
+        s.tensor(write_streams(s, *stack.hyper, maps, s.enter(out, s.axes_of(maps.read)))),
+        StreamMark::stream);
+  }
+  return x;
+}
+
 }  // namespace
 
+TensorId spread_streams(GraphContext& c, const HyperConnections& hyper, TensorId x) {
+  SketchGraph s(c, hyper.head);
+  const Axes streams = stream_axes(s, hyper, c.g.label_size(c.hidden));
+  const Axes one{streams[0], streams[1], streams[3]};
+  return c.g.marked(s.tensor(s.copy(s.expand(s.enter(x, one), streams), streams)),
+                    StreamMark::stream);
+}
+
+TensorId gather_streams(GraphContext& c, const HyperConnections& hyper, TensorId x) {
+  SketchGraph s(c, hyper.head);
+  const Axes streams = stream_axes(s, hyper, c.g.label_size(c.hidden));
+  return c.g.marked(s.tensor(leave_streams(s, hyper, s.enter(x, streams))), StreamMark::stream);
+}
+
 TensorId add_layer(GraphContext& c, const Stack& stack, const LayerKind& kind, TensorId x) {
+  if (stack.hyper) return between_streams(c, stack, kind, x);
   if (kind.altup) return around_streams(c, stack, kind, x);
   return kind.parallel ? parallel(c, stack, kind, x) : sequential(c, stack, kind, x);
 }

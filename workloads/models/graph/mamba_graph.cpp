@@ -27,7 +27,9 @@ class MambaGraph {
       : c_(c),
         m_(m),
         at_(c.inside(m.name)),
-        inner_(c.label("inner", m.inner, LabelRole::width)),
+        channels_(m.heads > 0 ? Dim{c.label("mamba_heads", m.heads, LabelRole::width),
+                                    c.label("mamba_head_dim", m.inner / m.heads)}
+                              : Dim{c.label("inner", m.inner, LabelRole::width)}),
         state_(c.label("state", m.state)),
         rank_(c.label("step_rank", m.step_rank)) {}
 
@@ -39,22 +41,42 @@ class MambaGraph {
     }
     c_.note("the gate of Mamba's scan is a kernel of its own, which reads its result once more");
     const LabelId two = c_.label("x_z", 2);
-    const TensorId both = c_.linear({inside("in_proj"), {two, inner_}, {c_.hidden}, m_.bias}, x,
-                                    {{c_.batch}, {c_.sequence}, {two}, {inner_}});
+    Dim rows = channels_;
+    rows.insert(m_.heads > 0 ? rows.end() : rows.begin(), two);
+    Dims projected = of_channels();
+    projected.push_back({two});
+    const TensorId both =
+        c_.linear({inside("in_proj"), rows, {c_.hidden}, m_.bias}, x, std::move(projected));
     const std::vector<TensorId> parts = c_.g.split({at_ + ".x", at_ + ".z"}, both, two);
-    const TensorId mixed = again(c_.convolution(inside("conv1d"), parts[0], {inner_}, m_.kernel,
+    const TensorId mixed = again(c_.convolution(inside("conv1d"), parts[0], channels_, m_.kernel,
                                                 m_.conv_bias, /*silu=*/true));
     const TensorId scanned = scan(mixed);
     const TensorId out =
         again(c_.g.elementwise(Function::gate, at_ + ".gated", {scanned, parts[1]}));
-    return c_.linear({inside("out_proj"), {c_.hidden}, {inner_}, m_.bias}, out, c_.stream());
+    return c_.linear({inside("out_proj"), {c_.hidden}, channels_, m_.bias}, out, c_.stream());
   }
 
  private:
   [[nodiscard]] std::string inside(const std::string& name) const {
     return GraphContext::inside(at_, name);
   }
-  [[nodiscard]] Dims tokens_of(LabelId last) const { return {{c_.batch}, {c_.sequence}, {last}}; }
+  // Of a token, or of each of its heads.
+  [[nodiscard]] Dims tokens_of(LabelId last) const {
+    if (m_.heads > 0) return {{c_.batch}, {c_.sequence}, {channels_[0]}, {last}};
+    return {{c_.batch}, {c_.sequence}, {last}};
+  }
+  [[nodiscard]] Dims of_channels() const { return tokens_of(channels_.back()); }
+  // A parameter of every channel.
+  TensorId by_channel(const std::string& name, const Dim& more = {}) {
+    Dims dims;
+    if (m_.heads > 0) {
+      for (const LabelId label : channels_) dims.push_back({label});
+    } else {
+      dims.push_back(channels_);
+    }
+    if (!more.empty()) dims.push_back(more);
+    return c_.g.parameter(name, std::move(dims));
+  }
 
   TensorId again(TensorId x) { return m_.norms ? x : c_.g.remade(x); }
 
@@ -68,7 +90,11 @@ class MambaGraph {
   TensorId scan(TensorId mixed) {
     const LabelId narrow = c_.label("step_b_c", m_.step_rank + 2 * m_.state);
     const TensorId all =
-        c_.linear({inside("x_proj"), {narrow}, {inner_}}, mixed, tokens_of(narrow));
+        m_.heads > 0 ? c_.g.linear(inside("x_proj"), mixed,
+                                   c_.g.parameter(at_ + ".x_proj_weight",
+                                                  {{channels_[0]}, {narrow}, {channels_[1]}}),
+                                   tokens_of(narrow))
+                     : c_.linear({inside("x_proj"), {narrow}, channels_}, mixed, tokens_of(narrow));
     const std::vector<TensorId> parts = c_.g.slices(at_ + ".x_proj.parts", all,
                                                     {{at_ + ".step_low", tokens_of(rank_)},
                                                      {at_ + ".b", tokens_of(state_)},
@@ -77,22 +103,28 @@ class MambaGraph {
     const TensorId low = m_.norms ? readable(parts[0], "dt_layernorm", rank_) : parts[0];
     const TensorId b = readable(parts[1], "b_layernorm", state_);
     const TensorId c = readable(parts[2], "c_layernorm", state_);
-    const TensorId step_weight = c_.g.parameter(inside("dt_proj") + ".weight", {{inner_}, {rank_}});
-    TensorId step = again(c_.g.linear(inside("dt_proj"), low, step_weight, tokens_of(inner_)));
+    const std::string of_step = inside(m_.heads > 0 ? "dt_proj_" : "dt_proj.");
+    TensorId step = again(c_.g.linear(inside("dt_proj"), low,
+                                      by_channel(of_step + "weight", {rank_}), of_channels()));
     if (m_.fixed_norms) {
-      step = again(c_.norm({NormKind::rms_plain, ""}, inside("dt_layernorm"), step, {inner_}));
+      step = again(c_.norm({NormKind::rms_plain, ""}, inside("dt_layernorm"), step, channels_));
     }
+    std::vector<LabelId> space{c_.batch, c_.sequence};
+    space.insert(space.end(), channels_.begin(), channels_.end());
+    space.push_back(state_);
+    Dims state{{c_.batch}};
+    for (const LabelId label : channels_) state.push_back({label});
+    state.push_back({state_});
     constexpr double operations = 9;
-    return c_.g.scan(
-        c_.is_decoding() ? Function::state_update : Function::selective_scan, at_ + ".scan",
-        {.operands = {mixed, step, b, c, c_.g.parameter(at_ + ".A_log", {{inner_}, {state_}}),
-                      c_.g.parameter(at_ + ".D", {{inner_}}),
-                      c_.g.parameter(inside("dt_proj") + ".bias", {{inner_}})},
-         .result = tokens_of(inner_),
-         .kept = kept_states(),
-         .whole = {c_.sequence, state_},
-         .work = {{operations, {c_.batch, c_.sequence, inner_, state_}}},
-         .state = c_.state(at_ + ".scan_state", {{c_.batch}, {inner_}, {state_}})});
+    return c_.g.scan(c_.is_decoding() ? Function::state_update : Function::selective_scan,
+                     at_ + ".scan",
+                     {.operands = {mixed, step, b, c, by_channel(at_ + ".A_log", {state_}),
+                                   by_channel(at_ + ".D"), by_channel(of_step + "bias")},
+                      .result = of_channels(),
+                      .kept = kept_states(),
+                      .whole = {c_.sequence, state_},
+                      .work = {{operations, std::move(space)}},
+                      .state = c_.state(at_ + ".scan_state", std::move(state))});
   }
 
   // For the backward pass.
@@ -101,13 +133,17 @@ class MambaGraph {
     constexpr std::int64_t between = 2048;  // tokens from one to the next
     const std::int64_t steps = (c_.g.label_size(c_.sequence) + between - 1) / between;
     const LabelId states = c_.label("kept_states", steps * 2 * m_.state);
-    return {{at_ + ".scan.states", DType::f32, {{c_.batch}, {inner_}, {states}}}};
+    Dims dims{{c_.batch}};
+    for (const LabelId label : channels_) dims.push_back({label});
+    dims.push_back({states});
+    return {{at_ + ".scan.states", DType::f32, std::move(dims)}};
   }
 
   GraphContext& c_;
   const Mamba& m_;
   std::string at_;
-  LabelId inner_, state_, rank_;
+  Dim channels_;  // heads and what is in one, or all
+  LabelId state_, rank_;
 };
 
 }  // namespace

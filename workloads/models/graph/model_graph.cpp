@@ -81,7 +81,8 @@ class ModelGraph {
   Workload build_layer(const OneLayer& one, const Place& place) {
     const Stack& stack = *stacks_.back();
     const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty() ||
-                            stack.per_layer || hands_on(stack) || reads_bias_of_first(stack);
+                            stack.per_layer || stack.hyper || hands_on(stack) ||
+                            reads_bias_of_first(stack);
     c_.refuse_if(reads_more, "one layer of several stacks, or of layers that have more in common");
     const std::int64_t layers_there = static_cast<std::int64_t>(stack.order.size());
     if (one.number && *one.number >= layers_there) {
@@ -195,6 +196,7 @@ class ModelGraph {
     add_relative_bias(c_, stack);
     if (stack.per_layer) add_per_layer_inputs(c_, stack, x);
     if (stack.altup) x = spread_streams(c_, *stack.altup, x);
+    if (stack.hyper) x = spread_streams(c_, *stack.hyper, x);
     if (shares(stack)) {
       c_.beside.push_back({"embedded", c_.g.copy("embedded", x)});
       c_.ended.insert("embedded");
@@ -335,6 +337,7 @@ class ModelGraph {
     const std::string name = stack.norm.exists() ? stack.norm.name : head.name;
     TensorId x = c_.g.carry_in(name + ".input");
     if (stack.altup) x = gather_streams(c_, *stack.altup, x);
+    if (stack.hyper) x = gather_streams(c_, *stack.hyper, x);
     for (GraphContext::Beside& value : c_.beside) {
       if (!c_.ended.contains(value.name)) value.id = c_.g.carry_in("head." + value.name);
     }

@@ -115,7 +115,7 @@ Node SketchGraph::linear(const Linear& module, Node x, const Axes& out) {
   Axes in(axes.end() - module.in, axes.end());
   axes.resize(axes.size() - in.size());
   Axes shared;
-  if (module.grouped) shared = {in.front()};
+  if (module.grouped || module.by_groups) shared = {in.front()};
   // Summed over what the result has under the same name: the input is seen under another.
   for (Axis& axis : in) {
     if (contains(shared, axis) || !contains(out, axis)) continue;
@@ -132,19 +132,26 @@ Node SketchGraph::linear(const Linear& module, Node x, const Axes& out) {
   };
   const std::string name = GraphContext::inside(scopes_.back(), module.name);
   axes.insert(axes.end(), out.begin(), out.end());
-  if (module.grouped) {
+  if (module.grouped || module.by_groups) {
     Axes of_group(in.begin() + 1, in.end());
-    const Dims weight{dim(out), dim(of_group), {c_.label("one", 1)}};
-    const TensorId bias = module.bias ? c_.g.parameter(name + ".bias", {dim(out)}) : no_tensor;
+    Dims weight{dim(out), dim(of_group)};
+    if (module.grouped) weight.push_back({c_.label("one", 1)});
+    const TensorId bias = module.bias ? own_parameter(name + ".bias", {dim(out)}) : no_tensor;
     return made(
-        c_.g.linear(name, tensor(x), c_.g.parameter(name + ".weight", weight), dims(axes), bias),
+        c_.g.linear(name, tensor(x), own_parameter(name + ".weight", weight), dims(axes), bias),
         axes);
   }
   const Dims matrix = module.conv1d ? Dims{dim(in), dim(out)} : Dims{dim(out), dim(in)};
-  const TensorId weight = c_.g.parameter(name + ".weight", matrix);
-  const TensorId bias = module.bias ? c_.g.parameter(name + ".bias", {dim(out)}) : no_tensor;
-  // A module may run twice.
-  return made(c_.g.linear(unique(module.name), tensor(x), weight, dims(axes), bias), axes);
+  const TensorId weight = own_parameter(module.bare ? name : name + ".weight", matrix);
+  const TensorId bias = module.bias ? own_parameter(name + ".bias", {dim(out)}) : no_tensor;
+  const DType dtype = module.fp32 ? DType::f32 : c_.g.compute_dtype();
+  // A module may run twice; a bare parameter has the name that its product would have.
+  const std::string product = module.bare ? module.name + ".product" : module.name;
+  return made(c_.g.linear(unique(product), tensor(x), weight, dims(axes), bias, dtype), axes);
+}
+
+TensorId SketchGraph::own_parameter(const std::string& name, const Dims& dims) {
+  return alone_ ? c_.g.untrained_parameter(name, dims) : c_.g.parameter(name, dims);
 }
 
 void SketchGraph::stored(const Linear& module, Node x, const Axes& out) {
@@ -202,7 +209,18 @@ Node SketchGraph::norm(const Norm& norm, Node x, const Axes& over) {
   std::vector<LabelId> labels;
   for (const Axis& axis : over) labels.push_back(label(axis));
   const std::string name = GraphContext::inside(scopes_.back(), norm.name);
-  return made(c_.norm(norm, name, tensor(x), labels), axes_of(x));
+  if (alone_) {
+    const TensorId weight = c_.g.untrained_parameter(name + ".weight", dims(over));
+    return made(c_.g.norm(Function::rms_norm, name, tensor(x), {weight}, labels), axes_of(x));
+  }
+  Dims weight;
+  if (!norm.weight_shape.empty()) {  // of each head, as one row
+    const Axes& axes = axes_of(x);
+    Dim row;
+    for (const Axis& axis : Axes(axes.begin() + 2, axes.end())) row.push_back(label(axis));
+    weight = {row};
+  }
+  return made(c_.norm(norm, name, tensor(x), labels, weight), axes_of(x));
 }
 
 Node SketchGraph::cast(Node x, DType dtype) {
@@ -215,8 +233,46 @@ Node SketchGraph::mean(Node x, const Axis& over) {
   return made(c_.g.mean(unique("mean"), tensor(x), dims(axes)), axes);
 }
 
+Node SketchGraph::weighted_sum(const std::string& name, Node x, Node weights, const Axis& over) {
+  Axes axes = axes_of(x);
+  std::erase(axes, over);
+  return product(name, x, weights, axes);
+}
+
+Node SketchGraph::balanced(Node x, const Axis& rows, const Axis& columns, std::int64_t /*times*/) {
+  const TensorId by_rows =
+      c_.g.over_label(Function::normalize, unique("balanced"), tensor(x), label(rows));
+  static_cast<void>(columns);
+  c_.note("maps of hyper-connections are divided by sums of rows and columns in one kernel");
+  return made(by_rows, axes_of(x));
+}
+
+void SketchGraph::choose(Node x, const Axis& among, std::int64_t count) {
+  const LabelId picked = c_.label("chosen_" + among.name, count);
+  c_.g.top_k(unique("top_k"), tensor(x), label(among), picked);
+}
+
+Node SketchGraph::turn_last(Node x, std::int64_t dims_turned, const Axis& tokens,
+                            bool /*by_example*/) {
+  const Axes& axes = axes_of(x);
+  const Axis turned{"rotary_dim", dims_turned};
+  const Axis still{"still_dim", axes.back().size - dims_turned};
+  const auto with = [&](const Axis& last) {
+    Axes part = axes;
+    part.back() = last;
+    return part;
+  };
+  const Axes all = axes, of_turned = with(turned), of_still = with(still);
+  const std::vector<Node> halves = parts(x, {of_still, of_turned});
+  const Dims angles = dims({tokens, turned});
+  const TensorId cos = c_.g.constant(unique("cos"), c_.g.compute_dtype(), angles);
+  const TensorId sin = c_.g.constant(unique("sin"), c_.g.compute_dtype(), angles);
+  const TensorId y = c_.g.rope(unique("rope"), tensor(halves[1]), cos, sin, label(turned));
+  return join({halves[0], made(y, of_turned)}, all);
+}
+
 Node SketchGraph::parameter(const std::string& name, const Axes& axes) {
-  return made(c_.g.parameter(GraphContext::inside(scopes_.back(), name), dims(axes)), axes);
+  return made(own_parameter(GraphContext::inside(scopes_.back(), name), dims(axes)), axes);
 }
 
 void SketchGraph::idle_parameter(const std::string& name, const Axes& axes) {
@@ -290,53 +346,12 @@ Node SketchGraph::join(const std::vector<Node>& parts, const Axes& axes) {
 
 Node SketchGraph::pick(Node x, const Axes& /*numbers*/, const Axes& axes) { return copy(x, axes); }
 
-Axis SketchGraph::kept(std::int64_t window) {
-  if (!c_.is_decoding()) return sequence();
-  const LabelId tokens = c_.seen_tokens(window);
-  const std::string name = fmt::format("kept_{}", window);
-  kept_[name] = tokens;
-  return {name, c_.g.label_size(tokens), AxisRole::kept};
-}
-
-Node SketchGraph::keep(const std::string& name, Node x, std::int64_t window) {
-  if (!is_inference()) return x;
-  const TensorId rows = c_.keep(unique(name), {tensor(x)}, c_.g.dims_of(tensor(x)), window);
-  if (!c_.is_decoding()) return x;
-  Axes axes = axes_of(x);
-  std::replace(axes.begin(), axes.end(), sequence(), kept(window));
-  return made(rows, axes);
-}
-
-TensorId SketchGraph::state_cache(const std::string& name, const Axes& axes, DType dtype) {
-  return c_.g.cache(GraphContext::inside(scopes_.back(), name), dtype, dims(axes));
-}
-
-void SketchGraph::leave(const std::string& name, Node state) {
-  if (!is_inference()) return;
-  const Axes& axes = axes_of(state);
-  const TensorId cache = state_cache(name, axes, c_.g.compute_dtype());
-  static_cast<void>(
-      c_.g.append(unique(name + ".left"), cache, {tensor(state)}, c_.sequence, c_.sequence));
-}
-
-Node SketchGraph::step(const Step& step) {
-  GraphBuilder::Scan parts;
-  for (const Node node : step.operands) parts.operands.push_back(tensor(node));
-  parts.result = dims(step.result);
-  parts.whole = {c_.sequence};
-  std::vector<LabelId> numbers{c_.sequence};
-  for (const Axis& axis : step.state) numbers.push_back(label(axis));
-  parts.work = {{step.operations, std::move(numbers)}};
-  parts.state = {state_cache(step.name, step.state, step.dtype), /*is_read=*/true};
-  return made(c_.g.scan(Function::state_update, unique(step.name + ".update"), std::move(parts)),
-              step.result);
-}
-
 Node SketchGraph::attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) {
   Axes axes = axes_of(q);
   axes.back() = axes_of(v).back();
   GraphBuilder::AttentionParts parts{.fraction = rules.fraction, .drops = c_.drops(rules.dropout)};
   if (rules.bias != no_node) parts.added = tensor(rules.bias);
+  if (rules.sinks != no_node) parts.added = tensor(rules.sinks);
   const LabelId dim = label(axes_of(q).back());
   if (axes.back() != axes_of(q).back()) parts.value_dim = label(axes.back());
   // Keys under a label of their own are whole.

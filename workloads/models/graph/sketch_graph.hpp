@@ -13,11 +13,14 @@ namespace shardsim::models {
 class SketchGraph : public Sketch {
  public:
   SketchGraph(GraphContext& c, TensorId x);
+  // Or nothing, within a module of a full name: what enters is told.
+  SketchGraph(GraphContext& c, const std::string& scope) : c_(c), scopes_{scope} {}
 
   [[nodiscard]] Node entered() const { return 0; }
   [[nodiscard]] TensorId tensor(Node node) const {
     return tensors_[static_cast<std::size_t>(node)];
   }
+  Node enter(TensorId x, const Axes& axes) { return made(x, axes); }
   // [batch, sequence, hidden], as the stream is.
   [[nodiscard]] TensorId as_stream(Node node);
 
@@ -25,6 +28,10 @@ class SketchGraph : public Sketch {
   [[nodiscard]] Axis sequence() const override;
   [[nodiscard]] Axis keys() const override;
   Node linear(const Linear& module, Node x, const Axes& out) override;
+  Node product_normed(const Norm& norm, const Linear& matrix, Node x, const Axes& over,
+                      const Axes& out) override {
+    return linear(matrix, this->norm(norm, x, over), out);
+  }
   void stored(const Linear& module, Node x, const Axes& out) override;
   Node product(const std::string& name, Node a, Node b, const Axes& result) override;
   Node add(Node a, Node b) override { return point(Function::add, "sum", a, b); }
@@ -37,6 +44,11 @@ class SketchGraph : public Sketch {
   Node norm(const Norm& norm, Node x, const Axes& over) override;
   Node cast(Node x, DType dtype) override;
   Node mean(Node x, const Axis& over) override;
+  Node weighted_sum(const std::string& name, Node x, Node weights, const Axis& over) override;
+  Node balanced(Node x, const Axis& rows, const Axis& columns, std::int64_t times) override;
+  void choose(Node x, const Axis& among, std::int64_t count) override;
+  Node turn_last(Node x, std::int64_t dims, const Axis& tokens, bool by_example) override;
+  void forward_alone(bool alone) override { alone_ = alone; }
   Node parameter(const std::string& name, const Axes& axes) override;
   void idle_parameter(const std::string& name, const Axes& axes) override;
   Node table(const std::string& name, const Axes& axes) override;
@@ -47,6 +59,7 @@ class SketchGraph : public Sketch {
               const std::function<Node(Sketch&)>& make) override;
   Node buffer(const std::string& name, const Axes& axes) override;
   Node constant(DType dtype, const Axes& axes, const std::string& shared) override;
+  Node repeated(Node x, const Axis& /*tokens*/) override { return x; }
   Node view(Node x, const Axes& axes) override;
   Node copy(Node x, const Axes& axes) override;
   Node expand(Node x, const Axes& axes) override;
@@ -61,8 +74,12 @@ class SketchGraph : public Sketch {
   [[nodiscard]] Axis kept(std::int64_t window) override;
   [[nodiscard]] bool is_inference() const override { return c_.options.cache.has_value(); }
   [[nodiscard]] bool is_decoding() const override { return c_.is_decoding(); }
+  Node keep_entries(const std::string& name, Node x, std::int64_t tokens) override;
   void leave(const std::string& name, Node state) override;
   Node step(const Step& step) override;
+  Node recur(const Step& step) override;
+  Node remember(const Memory& memory) override;
+  Node before(const std::string& name, Node x) override;
   Node lies(Node x) override { return x; }
   void keeps(Node /*x*/) override {}
   void unread_product(Node /*a*/, Node /*b*/, const Axes& /*result*/) override {}
@@ -79,7 +96,10 @@ class SketchGraph : public Sketch {
  private:
   Node made(TensorId tensor, Axes axes);
   Node point(Function function, const std::string& name, Node a, Node b = no_node);
+  Node scanned(Function function, const Step& step, bool reads);
   [[nodiscard]] LabelId label(const Axis& axis);
+  // Trained, or not where nothing is taken back; `name` is full.
+  TensorId own_parameter(const std::string& name, const Dims& dims);
   // Under which a module's state lies.
   TensorId state_cache(const std::string& name, const Axes& axes, DType dtype);
   [[nodiscard]] Dims dims(const Axes& axes);
@@ -92,6 +112,7 @@ class SketchGraph : public Sketch {
   std::vector<std::string> scopes_;
   std::vector<TensorId> tensors_;
   std::map<std::string, int> names_;
+  bool alone_ = false;
   std::map<std::string, LabelId> kept_;  // by the axis' name
 };
 
