@@ -55,6 +55,8 @@ HubTable mixtures() {
 HubTable renamed_mixtures() {
   return {{.families = {"deepseek_v4"},
            .renamings = {{"^lm_head.", "head."},
+                         {"^embed_tokens.", "embed."},
+                         {"^hc_head.hc_", "hc_head_"},
                          {".compressor.indexer.scorer.weights_proj.", ".indexer.weights_proj."},
                          {".compressor.indexer.q_b_proj.", ".indexer.wq_b."},
                          {".compressor.indexer.", ".indexer.compressor."},
@@ -85,6 +87,7 @@ HubTable independent_streams() {
   return {{.families = {"hy_v4"},
            .renamings = {{".gate_proj.", ".linear_gate."},
                          {".hc_head.hc_", ".hc_pre.hc_head.hc_head_"},
+                         {"^hc_head.hc_", "hc_head.hc_pre.hc_head_"},
                          {".sinks", ".learnable_sink_param"},
                          {".attn_hc.", ".hc_pre.hc_attn_layer.hc_"},
                          {".ffn_hc.", ".hc_pre.hc_mlp_layer.hc_"}}}};

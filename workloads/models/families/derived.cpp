@@ -31,7 +31,7 @@ constexpr std::array scored_decoders = std::to_array<std::string_view>(
      "Olmo3",        "Persimmon",  "Phi",     "Phi3",        "Phimoe",
      "Qwen2",        "Qwen2Moe",   "Qwen3",   "Qwen3_5Text", "Qwen3Moe",
      "Qwen3Next",    "SeedOss",    "SmolLM3", "StableLm",    "Starcoder2",
-     "Zamba2"});
+     "Zamba",        "Zamba2"});
 
 // Those with a class for each token; `name` of its module, and the module's dropout.
 struct TokenDecoder {
@@ -100,10 +100,11 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
   for (const std::string_view suffix : {"ForCausalLM", "LMHeadModel"}) {
     if (!architecture.ends_with(suffix)) continue;
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
-    if (stem.ends_with("With")) return std::nullopt;  // XLM's, which has its model by itself
+    // XLM's, which has its model by itself; and of TrOCR no class has the layers alone.
+    if (stem.ends_with("With") || stem == "TrOCR") return std::nullopt;
     const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Gemma3n" ||
-                          stem == "Gemma4" || stem == "Llama4" || stem == "Mllama" ||
-                          stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+                          stem == "Gemma4" || stem == "Gemma4Unified" || stem == "Llama4" ||
+                          stem == "Mllama" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;

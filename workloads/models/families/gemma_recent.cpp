@@ -20,9 +20,15 @@ std::optional<Config> own_of_layer(const Config& all, std::int64_t layer) {
   return std::nullopt;
 }
 
+// Where the file says nothing; the unified model has no inputs of each layer.
+struct Gemma4Defaults {
+  std::int64_t window = 512;
+  std::int64_t per_layer = 256;
+};
+
 class Gemma4 {
  public:
-  explicit Gemma4(const Config& c)
+  explicit Gemma4(const Config& c, const Gemma4Defaults& usual = {})
       : c_(c),
         n_(read_sizes(c, {.kv_heads = 4,
                           .head_dim = 256,
@@ -32,7 +38,8 @@ class Gemma4 {
         sharing_(read_key_sharing(c, n_, types(), 0)),
         global_dim_(c.size("global_head_dim", 512)),
         both_ways_(c.text("use_bidirectional_attention", "") == "all"),
-        per_layer_(c.count("hidden_size_per_layer_input", 256)) {}
+        per_layer_(c.count("hidden_size_per_layer_input", usual.per_layer)),
+        window_(usual.window) {}
 
   ModelSpec read() {
     ModelSpec spec = decoder(n_, Layers::of(n_.layers, [&](std::int64_t i) { return layer(i); }));
@@ -81,7 +88,7 @@ class Gemma4 {
         c_.divided("num_attention_heads", a.heads, "num_global_key_value_heads", a.kv_heads));
     a.rotary.dims = a.head_dim;
     a.rotary.table = full ? "rotary" : "rotary of windows";
-    a.window = full ? 0 : c_.count("sliding_window", 512);
+    a.window = full ? 0 : c_.count("sliding_window", window_);
     a.bidirectional = both_ways_;
     sharing_.set(i, a);
     return a;
@@ -136,7 +143,15 @@ class Gemma4 {
   std::int64_t global_dim_;
   bool both_ways_;
   std::int64_t per_layer_;
+  std::int64_t window_;
 };
+
+ModelSpec gemma4_unified_text(const Config& c) {
+  c.pass_over({"global_head_dim", "num_global_key_value_heads", "partial_rotary_factor",
+               "use_double_wide_mlp"});
+  constexpr std::int64_t window = 1024;
+  return Gemma4(c, {.window = window, .per_layer = 0}).read();
+}
 
 }  // namespace
 
@@ -148,7 +163,8 @@ ModelSpec gemma4_text(const Config& c) {
 }
 
 std::vector<Family> recent_gemma_families() {
-  return {{"Gemma4ForCausalLM", "gemma4_text", gemma4_text}};
+  return {{"Gemma4ForCausalLM", "gemma4_text", gemma4_text},
+          {"Gemma4UnifiedForCausalLM", "gemma4_unified_text", gemma4_unified_text}};
 }
 
 }  // namespace shardsim::models

@@ -74,7 +74,7 @@ ModelSpec rwkv(const Config& c) {
   return spec;
 }
 
-std::int64_t rounded_up(double value, std::int64_t multiple) {
+std::int64_t up_to_multiple(double value, std::int64_t multiple) {
   return (static_cast<std::int64_t>(value) + multiple - 1) / multiple * multiple;
 }
 
@@ -109,8 +109,9 @@ ModelSpec xlstm(const Config& c) {
   Mlp mlp;
   mlp.name = "ffn";
   constexpr double usual_width = 2.667;
-  mlp.width = rounded_up(static_cast<double>(n.hidden) * c.number("ffn_proj_factor", usual_width),
-                         c.size("ffn_round_up_to_multiple_of", 64));
+  mlp.width =
+      up_to_multiple(static_cast<double>(n.hidden) * c.number("ffn_proj_factor", usual_width),
+                     c.size("ffn_round_up_to_multiple_of", 64));
   mlp.gate = "proj_up_gate";
   mlp.up = "proj_up";
   mlp.down = "proj_down";

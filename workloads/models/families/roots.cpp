@@ -34,6 +34,7 @@ struct Roots {
         change(*name);
       }
     }
+    if (stack.hyper) change(stack.hyper->head);
     if (stack.altup) {
       change(stack.altup->project);
       change(stack.altup->back);
