@@ -1,12 +1,12 @@
 """Stand-ins for kernels that models of transformers call on CUDA devices where their packages are
 installed: results without data, and for the backward pass the tensors that the packages keep.
 
-    mamba_ssm 2.2.6        selective_scan_interface.py, SelectiveScanFn: what does not lie along the
-                           sequence is copied; states every 2,048 tokens
-    causal_conv1d 1.5.2    causal_conv1d_interface.py, CausalConv1dFn
-    RWKV                   transformers 5.23.0, modeling_rwkv.py, RwkvLinearAttention
-    mlstm_kernels 2.0      torch/chunkwise/triton_xl_chunk: what does not lie head after head is
-                           copied; n and m of each token in fp32
+    mamba_ssm        selective_scan_interface.py, SelectiveScanFn: what does not lie along the sequence
+                     is copied; states every 2,048 tokens
+    causal_conv1d    causal_conv1d_interface.py, CausalConv1dFn
+    RWKV             transformers 5.23.0, modeling_rwkv.py, RwkvLinearAttention
+    mlstm_kernels    kernels in chunks with a backward pass of their own, which make the states again:
+                     what does not lie head after head is copied; n and m of each token in fp32
 """
 
 import torch
