@@ -183,7 +183,10 @@ CostOptions told_by_table(const CollectiveExperiment& experiment, const Placemen
     told.protocol = table.protocol;
     told.protocol_place = place;
   }
-  if (!told.algorithm.empty() || !told.protocol.empty()) options.told = {told};
+  told.least_channels = table.least_channels;
+  if (!told.algorithm.empty() || !told.protocol.empty() || told.least_channels > 0) {
+    options.told = {told};
+  }
   return options;
 }
 

@@ -66,11 +66,14 @@ double read_error(const JsonReader& json) {
 }
 
 CalibrationCurve read_curve(const JsonReader& json) {
-  json.only_keys({"region", "nodes", "collective", "algorithm", "points", "rows", "median_error",
-                  "percentile_90_error", "tables"});
+  json.only_keys({"region", "nodes", "members_per_node", "collective", "algorithm", "points",
+                  "rows", "median_error", "percentile_90_error", "tables"});
   CalibrationCurve curve;
   curve.key.region = read_region(json.at("region"));
   curve.key.nodes = json.at("nodes").integer(1, largest_cluster);
+  if (const auto members = json.find("members_per_node")) {
+    curve.members_per_node = members->integer(1, largest_cluster);
+  }
   curve.key.collective = json.at("collective")
                              .choice({"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
                                       "collective-permute", "broadcast"});
@@ -103,15 +106,16 @@ Json curve_to_json(const CalibrationCurve& curve) {
     }
     points.push_back(std::move(parts));
   }
-  return {{"region", name_of(curve.key.region)},
-          {"nodes", curve.key.nodes},
-          {"collective", curve.key.collective},
-          {"algorithm", curve.key.algorithm},
-          {"points", std::move(points)},
-          {"rows", curve.rows},
-          {"median_error", curve.median_error},
-          {"percentile_90_error", curve.percentile_90_error},
-          {"tables", curve.tables}};
+  Json json = {{"region", name_of(curve.key.region)}, {"nodes", curve.key.nodes}};
+  if (curve.members_per_node > 0) json["members_per_node"] = curve.members_per_node;
+  json["collective"] = curve.key.collective;
+  json["algorithm"] = curve.key.algorithm;
+  json["points"] = std::move(points);
+  json["rows"] = curve.rows;
+  json["median_error"] = curve.median_error;
+  json["percentile_90_error"] = curve.percentile_90_error;
+  json["tables"] = curve.tables;
+  return json;
 }
 
 // [[65536, 12, 0.031, 0.2], ...]
@@ -225,12 +229,13 @@ double CalibrationCurve::factor_at(Bytes bytes) const {
   return low.factor * std::pow(after->factor / low.factor, share);
 }
 
-double CurvesAround::factor_at(Bytes bytes) const {
-  return std::pow(fewer->factor_at(bytes), 1 - share) * std::pow(more->factor_at(bytes), share);
+double CurvesAround::factor_at(Bytes of_fewer, Bytes of_more) const {
+  return std::pow(fewer->factor_at(of_fewer), 1 - share) *
+         std::pow(more->factor_at(of_more), share);
 }
 
-Bytes CurvesAround::smallest() const {
-  return std::min(fewer->points.front().bytes, more->points.front().bytes);
+bool CurvesAround::reaches(Bytes of_fewer, Bytes of_more) const {
+  return fewer->points.front().bytes <= of_fewer || more->points.front().bytes <= of_more;
 }
 
 std::optional<CurvesAround> find_curves(const std::vector<Calibration>& calibrations,

@@ -17,6 +17,9 @@
 //
 //   1.2 over 2 nodes, 1.8 over 8: over 4, half way, sqrt(1.2 * 1.8) = 1.47; over 16 nodes 1.8
 //
+// Whoever has fewer members than what was measured spends less on latency and more on transfer at
+// one size: sim/collectives/calibrated_cost.hpp says which size of theirs is like which.
+//
 // A point in the file is [bytes, factor] or [bytes, factor, low, high, tables], with its interval.
 #pragma once
 
@@ -67,6 +70,8 @@ struct CurvePoint {
 struct CalibrationCurve {
   CurveKey key;
   std::vector<CurvePoint> points;  // ascending, at least one
+  // On every node of all that was measured over several nodes; 0: not known, or not one number.
+  std::int64_t members_per_node = 0;
   // Of the rows from 64 KiB on that the curve was made of: absolute relative errors of the time.
   std::int64_t rows = 0;
   double median_error = 0;
@@ -127,8 +132,11 @@ struct CurvesAround {
   const CalibrationCurve* more = nullptr;
   double share = 0;  // of `more`
 
-  [[nodiscard]] double factor_at(Bytes bytes) const;
-  [[nodiscard]] Bytes smallest() const;  // measured over either number of nodes
+  // Of the size in question as either curve has it.
+  [[nodiscard]] double factor_at(Bytes of_fewer, Bytes of_more) const;
+  [[nodiscard]] double factor_at(Bytes bytes) const { return factor_at(bytes, bytes); }
+  // Whether either curve has sizes as small.
+  [[nodiscard]] bool reaches(Bytes of_fewer, Bytes of_more) const;
 };
 
 // Of the first calibration that has any for the region: those of the key's algorithm, else of the

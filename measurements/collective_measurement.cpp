@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 
 #include "base/json.hpp"
@@ -189,6 +190,26 @@ std::optional<std::int64_t> chips_of(const JsonReader& json) {
   return count_of(*hardware, "chips", 2);
 }
 
+// Thread blocks that NCCL was told to take at the least.
+std::int64_t least_channels_of(const JsonReader& json) {
+  const auto env = json.find("env");
+  if (!env || !env->is_object()) return 0;
+  for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS"}) {
+    const auto value = env->find(name);
+    if (!value) continue;
+    constexpr std::int64_t most = 64;
+    if (!value->is_string()) return value->integer(1, most);
+    const std::string text = value->string();
+    std::int64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > most) {
+      value->fail(fmt::format("\"{}\" is no number of channels from 1 to {}", text, most));
+    }
+    return count;
+  }
+  return 0;
+}
+
 // "2x2x1", of what may be told in words as well.
 std::optional<std::string> topology_of(const JsonReader& json) {
   const auto hardware = json.find("hardware");
@@ -262,6 +283,7 @@ CollectiveMeasurement read_measurement(const Json& document, const std::string& 
   measurement.group = read_group(json, otherwise);
   measurement.algorithm = text_of(json, "algo");
   measurement.protocol = text_of(json, "proto");
+  measurement.least_channels = least_channels_of(json);
   measurement.healthy = read_health(json);
   measurement.healthy_reason = text_of(json, "healthy_reason");
   if (const auto notes = json.find("notes"); notes && notes->is_array()) {

@@ -12,6 +12,7 @@
 //   hardware.topology   the slice of a torus, "2x2x1"
 //   nodes        over which the ranks lie evenly; gpus_per_node must agree
 //   algo, proto  what NCCL was told to take, or took
+//   env          variables that were set; of these NCCL_MIN_CTAS (NCCL_MIN_NCHANNELS) is read
 //   healthy      true, false or "unknown"; healthy_reason says why
 //   notes        a list: what a reader of the times must know; as text it is passed over
 //   bytes        nccl-tests' size, that is the payload of plan/plan.hpp; GB is 10^9
@@ -53,6 +54,7 @@ struct CollectiveMeasurement {
   MeasuredGroup group;
   std::string algorithm;  // empty: not said
   std::string protocol;
+  std::int64_t least_channels = 0;     // NCCL_MIN_CTAS, once NCCL_MIN_NCHANNELS; 0: not set
   std::optional<bool> healthy = true;  // nothing: unknown
   std::string healthy_reason;
   std::vector<MeasuredRow> rows;   // as in the file

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -46,6 +48,52 @@ std::vector<double> never_falling(const std::vector<double>& values) {
   return result;
 }
 
+// Transfer over what comes before it: how long pieces are beside the hops that they make.
+double length_of(const CostBreakdown& cost) {
+  return cost.transfer.count() / (cost.launch + cost.latency).count();
+}
+
+// Sizes that groups with other numbers of members on each node have their length at.
+class AlikeSizes {
+ public:
+  explicit AlikeSizes(const CostWithMembers& with_members) : with_members_(with_members) {}
+
+  // Of the group that `curve` was measured with: as long as `here`, which is of `payload`.
+  Bytes size(const CalibrationCurve& curve, const CostBreakdown& here, Bytes payload) {
+    if (!with_members_ || curve.members_per_node == 0) return payload;
+    const auto [place, is_new] = lengths_.try_emplace(curve.members_per_node);
+    if (is_new) place->second = lengths(curve.members_per_node);
+    const std::vector<double>& of_powers = place->second;
+    const double length = std::log2(length_of(here));
+    if (of_powers.empty() || !std::isfinite(length)) return payload;
+    const auto after = std::upper_bound(of_powers.begin(), of_powers.end(), length);
+    const auto next = std::clamp<std::ptrdiff_t>(after - of_powers.begin(), 1,
+                                                 static_cast<std::ptrdiff_t>(of_powers.size()) - 1);
+    const double low = of_powers[static_cast<std::size_t>(next - 1)];
+    const double step = of_powers[static_cast<std::size_t>(next)] - low;
+    const double share = step > 0 ? std::clamp((length - low) / step, 0.0, 1.0) : 0;
+    const double power = smallest_power + static_cast<double>(next - 1) + share;
+    return Bytes(std::llround(std::exp2(power)));
+  }
+
+ private:
+  // log2, at every power of two, never falling: a protocol with longer steps begins anew.
+  [[nodiscard]] std::vector<double> lengths(std::int64_t members_per_node) const {
+    const std::optional<CostOfSize> cost = with_members_(members_per_node);
+    std::vector<double> result;
+    if (!cost) return result;
+    for (int power = smallest_power; power <= largest_power; ++power) {
+      const double length = std::log2(length_of((*cost)(Bytes(std::int64_t{1} << power))));
+      if (!std::isfinite(length)) return {};
+      result.push_back(result.empty() ? length : std::max(length, result.back()));
+    }
+    return result;
+  }
+
+  const CostWithMembers& with_members_;
+  std::map<std::int64_t, std::vector<double>> lengths_;
+};
+
 // The curves for a key, looked for once: sizes next to each other mostly have the same.
 class CurveSearch {
  public:
@@ -68,15 +116,23 @@ class CurveSearch {
 
 // log2 of the corrected times of all powers of two. Below the sizes that have been measured they
 // are what they are, no more than what follows.
-std::vector<double> corrected_times(const CostOfSize& cost, CurveSearch& search, double least) {
+std::vector<double> corrected_times(const CostOfSize& cost, CurveSearch& search, AlikeSizes& alike,
+                                    double least) {
   std::vector<double> times;
   std::size_t unmeasured = 0;
   for (int power = smallest_power; power <= largest_power; ++power) {
     const Bytes payload(std::int64_t{1} << power);
     const CostBreakdown here = cost(payload);
     const std::optional<CurvesAround>& curves = search.find(here.curve);
-    const double factor = curves ? curves->factor_at(payload) : 1;
-    if (!curves || payload < curves->smallest()) unmeasured = times.size() + 1;
+    double factor = 1;
+    bool is_measured = false;
+    if (curves) {
+      const Bytes of_fewer = alike.size(*curves->fewer, here, payload);
+      const Bytes of_more = alike.size(*curves->more, here, payload);
+      factor = curves->factor_at(of_fewer, of_more);
+      is_measured = curves->reaches(of_fewer, of_more);
+    }
+    if (!is_measured) unmeasured = times.size() + 1;
     times.push_back(
         std::log2(std::max(here.total().count() * factor, here.transfer.count() * least)));
   }
@@ -103,14 +159,15 @@ StandIn stand_in_for(const CurveKey& key, const CurvesAround& curves) {
 }  // namespace
 
 CostBreakdown calibrated_cost(const CostOfSize& cost, const std::vector<Calibration>& calibrations,
-                              double least, Bytes payload) {
+                              double least, Bytes payload, const CostWithMembers& with_members) {
   CostBreakdown result = cost(payload);
   CurveSearch search(calibrations);
   const std::optional<CurvesAround> curves = search.find(result.curve);
   if (!curves) return result;
   result.stand_in = stand_in_for(*result.curve, *curves);
   if (!(result.total() > Seconds(0)) || payload < Bytes(1)) return result;
-  const std::vector<double> times = corrected_times(cost, search, least);
+  AlikeSizes alike(with_members);
+  const std::vector<double> times = corrected_times(cost, search, alike, least);
   const double size = std::log2(static_cast<double>(payload.count())) - smallest_power;
   const double within = std::clamp(size, 0.0, static_cast<double>(times.size() - 1));
   const auto below = std::min(static_cast<std::size_t>(within), times.size() - 2);

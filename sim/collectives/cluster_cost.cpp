@@ -187,16 +187,34 @@ CostBreakdown ClusterCosts::cost(const Collective& collective, const Told& told)
       continue;
     }
     const CurveKey key = curve_of(region_of(spread), spread.nodes, kind);
-    CostBreakdown cost = corrected(key, collective.payload, [&](Bytes payload) {
+    const auto cost_of = [&](Bytes payload) {
       return group_cost(rates, spread, kind, payload, told);
-    });
+    };
+    CostBreakdown cost =
+        corrected(key, collective.payload, cost_of, with_members(spread, kind, told));
     if (slowest.links.empty() || slowest.total() < cost.total()) slowest = std::move(cost);
   }
   return slowest;
 }
 
-CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload,
-                                      const CostOfSize& cost) const {
+// The group alone on as many nodes, as whoever measured it had it.
+CostWithMembers ClusterCosts::with_members(const NodeSpread& spread, CollectiveKind kind,
+                                           const Told& told) {
+  return [this, spread, kind, &told](std::int64_t members) -> std::optional<CostOfSize> {
+    const bool is_alike = spread.fewest == members || spread.fewest != spread.most;
+    if (spread.nodes == 1 || is_alike || members > cluster_.devices_per_node.value) {
+      return std::nullopt;
+    }
+    const NodeSpread measured{members * spread.nodes, spread.nodes, members, members};
+    const ClusterRates rates(cluster_, members);
+    return [this, measured, rates, kind, &told](Bytes payload) {
+      return group_cost(rates, measured, kind, payload, told);
+    };
+  };
+}
+
+CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload, const CostOfSize& cost,
+                                      const CostWithMembers& with_members) const {
   const auto with_curve = [&](Bytes size) {
     CostBreakdown result = cost(size);
     result.curve = key;
@@ -208,7 +226,7 @@ CostBreakdown ClusterCosts::corrected(const CurveKey& key, Bytes payload,
                                   ? static_cast<const LinkProfile&>(cluster_.scale_up)
                                   : static_cast<const LinkProfile&>(*cluster_.scale_out);
   return calibrated_cost(with_curve, placement_.machine().profile.calibrations,
-                         narrow.efficiency.value, payload);
+                         narrow.efficiency.value, payload, with_members);
 }
 
 CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpread& spread,

@@ -47,8 +47,11 @@ class ClusterCosts {
 
  private:
   // `key` but for the algorithm.
-  [[nodiscard]] CostBreakdown corrected(const CurveKey& key, Bytes payload,
-                                        const CostOfSize& cost) const;
+  [[nodiscard]] CostBreakdown corrected(const CurveKey& key, Bytes payload, const CostOfSize& cost,
+                                        const CostWithMembers& with_members = {}) const;
+  // Keeps a reference to `told`.
+  [[nodiscard]] CostWithMembers with_members(const NodeSpread& spread, CollectiveKind kind,
+                                             const Told& told);
   [[nodiscard]] CostBreakdown group_cost(const ClusterRates& rates, const NodeSpread& spread,
                                          CollectiveKind kind, Bytes payload, const Told& told);
   // Nothing where NCCL does not run.

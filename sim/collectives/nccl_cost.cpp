@@ -119,8 +119,13 @@ class NcclTransfer {
   [[nodiscard]] Seconds across(double bytes) const {
     return spread_.nodes == 1 ? Seconds(0) : rates_.across(bytes, spread_.fewest);
   }
-  // Bytes out of a node.
-  [[nodiscard]] double over_trees() const { return spread_.nodes == 2 ? payload_ : 2 * payload_; }
+  // Bytes out of the busiest node: of two trees, half the payload each, in which it has up to three
+  // neighbours in one and one in the other.
+  [[nodiscard]] double over_trees() const {
+    constexpr std::int64_t three = 3;
+    if (spread_.nodes <= three) return payload_ * static_cast<double>(spread_.nodes) / 2;
+    return 2 * payload_;
+  }
   [[nodiscard]] Seconds in_switches() const {
     const auto members = static_cast<double>(spread_.fewest);
     const bool reduces_all = kind_ == CollectiveKind::all_reduce;
@@ -145,6 +150,16 @@ std::int64_t nvls_thread_blocks(const nccl::Communicator& communicator, Algorith
   if (communicator.nodes == 1) return is_hopper ? hopper : blackwell_in_node;
   const std::int64_t blocks = is_hopper ? hopper : blackwell;
   return algorithm == Algorithm::nvls ? std::min(blocks, communicator.ring_channels) : blocks;
+}
+
+// What the thread blocks of a ring let pass, however fast the links are.
+Seconds ring_blocks_time(const nccl::Communicator& communicator, const nccl::Candidate& choice,
+                         Bytes wire) {
+  const auto limit = nccl::ring_block_limit(communicator);
+  const bool moves_chunks =
+      choice.algorithm == Algorithm::ring && choice.protocol == Protocol::simple;
+  if (!limit || !moves_chunks || communicator.ring_channels == 0) return Seconds(0);
+  return wire / (*limit * static_cast<double>(communicator.ring_channels));
 }
 
 constexpr std::int64_t collnet_threads = 640;
@@ -223,22 +238,27 @@ CostBreakdown ring_or_tree_transfer(const ClusterRates& rates, const NodeSpread&
 }
 
 CostBreakdown nccl_cost(const NcclGroup& group, const Collective& collective, const Told& told) {
+  nccl::Communicator communicator = group.communicator;
+  communicator.ring_channels = std::max(communicator.ring_channels, told.forced.least_channels);
   const nccl::Selection selection =
-      nccl::select(group.communicator, nccl_request(collective, told), told.place);
+      nccl::select(communicator, nccl_request(collective, told), told.place);
   const nccl::Candidate& choice = selection.choice();
 
-  const int capability = group.communicator.least_compute_capability;
+  const int capability = communicator.least_compute_capability;
   CostBreakdown cost = NcclTransfer(group.rates, group.spread, capability, collective)
                            .cost(choice.algorithm, share_of_data(choice.algorithm, choice.protocol,
                                                                  group.spread.nodes > 1));
+  const Bytes wire =
+      wire_bytes_per_device(collective.kind, group.spread.members, collective.payload);
+  cost.transfer = std::max(cost.transfer, ring_blocks_time(communicator, choice, wire));
   cost.algorithm = nccl::name_of(choice.algorithm);
   cost.protocol = nccl::name_of(choice.protocol);
   cost.nccl_estimate = choice.time;
   cost.launch =
-      nccl::tuner_constants(group.communicator.version).base.of(choice.algorithm, choice.protocol);
+      nccl::tuner_constants(communicator.version).base.of(choice.algorithm, choice.protocol);
   cost.latency = choice.latency - cost.launch;
   cost.thread_blocks =
-      thread_blocks(group.communicator, choice.algorithm, choice.protocol, collective.payload);
+      thread_blocks(communicator, choice.algorithm, choice.protocol, collective.payload);
   return cost;
 }
 

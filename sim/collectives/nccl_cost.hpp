@@ -6,11 +6,13 @@
 // k nodes, m on each, payload P, wire bytes of a ring W; in: a rank into its node, out: the m ranks
 // out of their node (cluster_rates.hpp):
 //
-//   Ring      the larger of W / in and W / out; of a broadcast W = P, which goes along the ring
-//             from the first rank on, chunk by chunk
+//   Ring      the larger of W / in and W / out and, in the Simple protocol over several nodes of
+//             Hopper, W / 20.5 GB/s for each thread block (nccl/tuner_constants.hpp); of a
+//             broadcast W = P, which goes along the ring from the first rank on, chunk by chunk
 //   Tree      the larger of 2 P / 0.92 in, a chain in every node up and down, and, with double
 //             binary trees over nodes, P / out over 2 nodes (each is leaf of one tree and root of
-//             the other, half the payload each), 2 P / out over more
+//             the other, half the payload each), 3/2 P / out over 3 (one is between the two others
+//             in one tree), 2 P / out over more
 //   NVLS      all-reduce (1 + 1/m) P / e in: the switch reads all of P from every rank, and m-th
 //             parts of the result go up once more; its halves (m - 1) / m P / e in;
 //             e: 0.85 of Hopper's, 0.74 of Blackwell's links (nccl/tuner_constants.hpp)

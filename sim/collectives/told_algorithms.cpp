@@ -63,6 +63,7 @@ Told of_nccl(const ToldAlgorithm& rule, const Profile& profile) {
   if (!rule.protocol.empty()) {
     told.forced.protocol = nccl::parse_protocol(rule.protocol, rule.protocol_place);
   }
+  told.forced.least_channels = rule.least_channels;
   return told;
 }
 

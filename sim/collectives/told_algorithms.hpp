@@ -31,6 +31,7 @@ struct ToldAlgorithm {
   std::string protocol;
   Place algorithm_place = {};  // where errors about them point to
   Place protocol_place = {};
+  std::int64_t least_channels = 0;  // as NCCL_MIN_CTAS
 };
 
 // What one collective is told.

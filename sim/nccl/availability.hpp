@@ -19,6 +19,8 @@
 // Not modelled: LL128 of a 2-rank ring all-reduce on Hopper is off in builds with CUDA 11.8.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sim/nccl/communicator.hpp"
@@ -30,6 +32,7 @@ namespace shardsim::nccl {
 struct Forced {
   std::optional<Algorithm> algorithm;
   std::optional<Protocol> protocol;
+  std::int64_t least_channels = 0;  // NCCL_MIN_CTAS: thread blocks that a ring has at the least
 };
 
 // Whether NCCL has the pair for the operation on any machine: cheap, for those who ask often.

@@ -94,14 +94,19 @@ SwitchNode node_of(const ClusterProfile& cluster, std::int64_t members) {
 PlainNode plain_node_of(const ClusterProfile& cluster, std::int64_t members) {
   PlainNode node;
   node.gpus = members;
+  node.compute_capability = capability_of(*cluster.nccl);
   node.inside = counted_inside(cluster, members);
   node.nvlink = cluster.nccl->nvlink_bandwidth.has_value();
   node.host_bridge = cluster.nccl->gpus_per_pcie_switch.value < members;
   if (cluster.scale_out) {
     const WaysOut ways = ways_out(cluster);
-    const std::int64_t nics = std::min(members, ways.per_node);
-    node.out = ways.bandwidth * static_cast<double>(nics);
-    if (network_reduces(cluster)) node.reducing_nics = nics;
+    node.nics = std::min(members, ways.per_node);
+    node.nic = std::min(ways.bandwidth, pcie_of(*cluster.nccl));
+    // Fewer NICs than PCIe switches: some GPU has none on its own.
+    node.far_nics =
+        cluster.scale_out->nics_per_node.value * cluster.nccl->gpus_per_pcie_switch.value <
+        cluster.devices_per_node.value;
+    node.network_reduces = network_reduces(cluster);
   }
   if (cluster.nccl->network_latency) node.nic_latency = cluster.nccl->network_latency->value;
   return node;

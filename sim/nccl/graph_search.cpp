@@ -38,18 +38,6 @@ const std::vector<double> blackwell_speeds_in_node = {90, 80, 70, 60, 50, 45,
 const std::vector<double> blackwell_speeds_across = {
     96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12};
 
-std::vector<std::int64_t> speeds_of(int compute_capability, bool several_nodes) {
-  const std::vector<double>& list =
-      compute_capability >= blackwell_capability
-          ? (several_nodes ? blackwell_speeds_across : blackwell_speeds_in_node)
-      : compute_capability >= hopper_capability
-          ? (several_nodes ? hopper_speeds_across : hopper_speeds_in_node)
-          : (several_nodes ? speeds_across : speeds_in_node);
-  std::vector<std::int64_t> speeds;
-  for (const double gigabytes : list) speeds.push_back(std::llround(gigabytes * 1e9));
-  return speeds;
-}
-
 Bandwidth bandwidth_of(std::int64_t speed) { return Bandwidth(static_cast<double>(speed)); }
 
 class GraphSearch {
@@ -57,7 +45,7 @@ class GraphSearch {
   GraphSearch(const SwitchNode& node, bool several_nodes)
       : node_(node),
         several_nodes_(several_nodes),
-        speeds_(speeds_of(node.compute_capability, several_nodes)),
+        speeds_(channel_speeds(node.compute_capability, several_nodes)),
         walk_(node, several_nodes) {
     const Bandwidth to_nic = std::min(node.pcie, node.nic);
     fastest_ = std::llround((several_nodes ? to_nic : node.nvlink).count());
@@ -177,11 +165,7 @@ Placed GraphSearch::find(Shape shape, std::int64_t fewest, std::int64_t most) {
 
 void GraphSearch::double_channels() {
   const Bandwidth speed = bandwidth_of(best_.rules.intra);
-  if (speed < fast_enough_to_split) return;
-  if (node_.compute_capability > ampere_capability && speed < always_split &&
-      best_.channels > few_channels) {
-    return;
-  }
+  if (!are_doubled(best_.channels, speed, node_.compute_capability)) return;
   const std::int64_t doubled = std::min(best_.channels * 2, best_.rules.most);
   const std::int64_t parts = ceil_div(doubled, best_.channels);
   best_.rules.intra /= parts;
@@ -283,6 +267,32 @@ ChannelGraph graph_of(const Placed& placed, const SwitchNode& node, bool several
 
 }  // namespace
 
+std::vector<std::int64_t> channel_speeds(int compute_capability, bool several_nodes) {
+  const std::vector<double>& list =
+      compute_capability >= blackwell_capability
+          ? (several_nodes ? blackwell_speeds_across : blackwell_speeds_in_node)
+      : compute_capability >= hopper_capability
+          ? (several_nodes ? hopper_speeds_across : hopper_speeds_in_node)
+          : (several_nodes ? speeds_across : speeds_in_node);
+  std::vector<std::int64_t> speeds;
+  for (const double gigabytes : list) speeds.push_back(std::llround(gigabytes * 1e9));
+  return speeds;
+}
+
+bool are_doubled(std::int64_t channels, Bandwidth speed, int compute_capability) {
+  if (speed < fast_enough_to_split) return false;
+  return compute_capability <= ampere_capability || speed >= always_split ||
+         channels <= few_channels;
+}
+
+std::int64_t ring_blocks(std::int64_t channels) { return std::min(most_channels, 2 * channels); }
+
+std::int64_t blocks_between_nodes(std::int64_t blocks, Bandwidth speed, int compute_capability) {
+  const bool are_few =
+      compute_capability >= hopper_capability && speed > fast_ring && blocks < few_ring_channels;
+  return are_few ? 2 * blocks : blocks;
+}
+
 std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nodes) {
   assert(node.gpus > 1 || several_nodes);
   assert(node.compute_capability >= ampere_capability || !several_nodes);
@@ -297,7 +307,7 @@ std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nod
   graphs.nvls = search.find_nvls();
   graphs.plain_tree = tree.rules.shape == Shape::plain_tree;
   graphs.ring.channels = graphs.tree.channels = std::min(ring.channels, tree.channels);
-  graphs.ring_channels = std::min(most_channels, 2 * graphs.ring.channels);
+  graphs.ring_channels = ring_blocks(graphs.ring.channels);
   if (several_nodes && node.network_reduces) {
     graphs.collnet_chain =
         graph_of(search.find(Shape::plain_tree, ring.channels, ring.channels), node, several_nodes);
@@ -308,10 +318,9 @@ std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nod
       graphs.ring_channels = std::min(most_channels, graphs.ring_channels * 3 / 2);
     }
   }
-  // src/graph/connect.cc: fewer than 8 fast rings between nodes are shared by four blocks each.
-  if (node.compute_capability >= hopper_capability && several_nodes &&
-      graphs.ring.intra > fast_ring && graphs.ring_channels < few_ring_channels) {
-    graphs.ring_channels *= 2;
+  if (several_nodes) {
+    graphs.ring_channels =
+        blocks_between_nodes(graphs.ring_channels, graphs.ring.intra, node.compute_capability);
   }
   return graphs;
 }

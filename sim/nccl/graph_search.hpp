@@ -25,7 +25,9 @@
 // such a switch, shared NICs, trees that must cross the host bridge.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "sim/nccl/channel_walk.hpp"
 #include "sim/nccl/communicator.hpp"
@@ -43,6 +45,19 @@ struct NodeGraphs {
 // odd numbers of GPUs that share PCIe switches. Keep the result. Two GPUs at least or several
 // nodes, of Ampere or later if several. Nothing where channels must cross the host bridge.
 [[nodiscard]] std::optional<NodeGraphs> search_graphs(const SwitchNode& node, bool several_nodes);
+
+// What one channel may have, in bytes per second, fastest first.
+[[nodiscard]] std::vector<std::int64_t> channel_speeds(int compute_capability, bool several_nodes);
+
+// What happens to channels once they are found: those that are fast, and from Hopper on few, are
+// doubled at half the speed.
+[[nodiscard]] bool are_doubled(std::int64_t channels, Bandwidth speed, int compute_capability);
+
+// Thread blocks that rings of so many channels run on: two each, and, between nodes and from Hopper
+// on, four each where fewer than 8 fast ones were found (src/graph/connect.cc).
+[[nodiscard]] std::int64_t ring_blocks(std::int64_t channels);
+[[nodiscard]] std::int64_t blocks_between_nodes(std::int64_t blocks, Bandwidth speed,
+                                                int compute_capability);
 
 // Puts the graphs into the communicator.
 void use_graphs(const NodeGraphs& graphs, Communicator& communicator);

@@ -204,6 +204,16 @@ double nvls_efficiency(int compute_capability) {
   return compute_capability >= hopper_capability ? nvls_efficiency_of_hopper : 0;
 }
 
+constexpr Bandwidth ring_block_of_hopper = gigabytes(20.5);
+
+std::optional<Bandwidth> ring_block_limit(const Communicator& communicator) {
+  const int capability = communicator.least_compute_capability;
+  const bool is_hopper = capability >= hopper_capability && capability < blackwell_capability;
+  const bool has_plugin = communicator.ring.network_latency > Seconds(0);
+  if (!is_hopper || has_plugin || communicator.nodes == 1) return std::nullopt;
+  return ring_block_of_hopper;
+}
+
 double tree_size_factor(Algorithm algorithm, Protocol protocol, Bytes bytes) {
   const std::int64_t end = algorithm == Algorithm::nvls_tree ? GiB : 512 * MiB;
   if (bytes.count() >= end) return 1;

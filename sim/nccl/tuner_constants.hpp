@@ -8,6 +8,7 @@
 //         ring LL128 of Blackwell from NVIDIA's history, where the fork has 2.30's 40 GB/s already
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/nccl/communicator.hpp"
@@ -62,6 +63,15 @@ struct TunerConstants {
 // A tree's all-reduce falls short of its model at medium sizes, as `factor` of its bandwidth says.
 // From 512 MiB on (NVLSTree: 1 GiB) the factor is 1, below 64 B, too.
 [[nodiscard]] double tree_size_factor(Algorithm algorithm, Protocol protocol, Bytes bytes);
+
+// What one thread block of a ring over several nodes moves, at the most, in the Simple protocol;
+// none of NCCL's constants. 16 blocks of H100s and H200s with 8 NICs of 50 GB/s stop at 324 to
+// 329 GB/s over 2 and 10 nodes, 24 blocks (NCCL_MIN_CTAS) at 393
+// (tests/measurements/collectives: h200_gcp_a3ultra_2n16g_*, h100_xxrjun_10n*,
+// h100_gjaion_2n16g_ring). Nothing where no such table is known: Blackwell's 16 blocks reach 394
+// (NVIDIA/nccl, issue 1801), and AWS's plugin, which is known by the latency that it reports, 370
+// over 16 nodes of p5en, by an algorithm that its own tuner chose.
+[[nodiscard]] std::optional<Bandwidth> ring_block_limit(const Communicator& communicator);
 
 // Shares of the channels' bandwidth.
 inline constexpr double tree_share = 0.92;        // all protocols

@@ -60,6 +60,30 @@ TEST_CASE("a table of TPUs counts chips") {
   CHECK(measurement(with(table, {{"hardware", {{"chips", 4}}}})).group.ranks == 8);
 }
 
+// 24 thread blocks of 20.5 GB/s carry more than 8 NICs of 48.5, 16 do not.
+TEST_CASE("a table says how many channels NCCL was told to take at the least") {
+  CHECK(measurement(table).least_channels == 0);
+  CHECK(measurement(with(table, {{"env", "NCCL_MIN_CTAS=24"}})).least_channels == 0);
+  const Json ring = with(table, {{"ranks", 16},
+                                 {"nodes", 2},
+                                 {"algo", "Ring"},
+                                 {"proto", "Simple"},
+                                 {"rows", {{{"bytes", GiB}, {"time_us", 3000}}}}});
+  const auto transfer = [&](const char* name, const Json& value) {
+    CollectiveExperiment experiment =
+        experiment_of(measurement(with(ring, {{"env", {{name, value}}}})), std::nullopt);
+    experiment.model = collective_models::uncalibrated;
+    return predict_collective(experiment).points.at(0).cost.transfer.count();
+  };
+  const double wire = 15.0 / 16 * GiB;
+  CHECK(transfer("NCCL_DEBUG", "INFO") == Approx(wire / (16 * 20.5e9)));
+  CHECK(transfer("NCCL_MIN_CTAS", "24") == Approx(wire / (0.824 * 450e9)));
+  CHECK(transfer("NCCL_MIN_NCHANNELS", 24) == Approx(wire / (0.824 * 450e9)));
+  CHECK_THAT(table_mistake(with(table, {{"env", {{"NCCL_MIN_CTAS", "many"}}}})),
+             Equals("table.json: /env/NCCL_MIN_CTAS: \"many\" is no number of channels from 1 to "
+                    "64"));
+}
+
 TEST_CASE("a table says what is doubtful about it") {
   // nccl-tests print hundredths of a GB/s: of small arrays 0.01 is left, or nothing.
   const Json rows = {{{"bytes", 8}, {"busbw_GBps", 0.01}}, {{"bytes", 4}, {"busbw_GBps", 0}}};

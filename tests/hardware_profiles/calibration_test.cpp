@@ -171,7 +171,10 @@ TEST_CASE("between two numbers of nodes lies what holds between them") {
   const auto around = find_curves(all, {Region::nodes, "all-reduce", "Ring", 3});
   CHECK(around->fewer->key.nodes == 2);
   CHECK(around->more->key.nodes == 8);
-  CHECK(around->smallest() == Bytes(64));
+  CHECK(around->reaches(Bytes(64), Bytes(64)));
+  CHECK_FALSE(around->reaches(Bytes(512), Bytes(32)));
+  // Either curve has the size where its own group has it: over 2 nodes 1.2 whatever it is.
+  CHECK(around->factor_at(Bytes(1), Bytes(KiB)) == around->factor_at(Bytes(KiB)));
 }
 
 TEST_CASE("an algorithm's rows count over all numbers of nodes") {

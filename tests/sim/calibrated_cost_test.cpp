@@ -150,6 +150,35 @@ TEST_CASE("what has not been measured moves no point that has") {
   CHECK(corrected(cost, curves, 2 * MiB) == Approx(2 * MiB * 1e-9));
 }
 
+// The curve's group has 40 us of latency and 5 us a MiB, ours 10 us and 10 us a MiB: at 1 MiB as
+// much transfer as latency, which the curve's has at 8 MiB.
+TEST_CASE("the factor is that of the size at which the measured group has as long pieces") {
+  auto curves = calibrated({{Bytes(MiB), 3}, {Bytes(8 * MiB), 2}, {Bytes(64 * MiB), 1}});
+  curves[0].curves[0].key.region = Region::nodes;
+  curves[0].curves[0].key.nodes = 4;
+  curves[0].curves[0].members_per_node = 8;
+  CostOfSize ours = affine(0, 10e-6, 10e-6 / MiB);
+  const CostOfSize over_nodes = [&](Bytes payload) {
+    CostBreakdown cost = ours(payload);
+    cost.curve = curves[0].curves[0].key;
+    return cost;
+  };
+  const CostWithMembers measured = [](std::int64_t members) {
+    CHECK(members == 8);
+    return std::optional(affine(0, 40e-6, 5e-6 / MiB));
+  };
+  const auto factor = [&](std::int64_t mebibytes, const CostWithMembers& with_members) {
+    return calibrated_cost(over_nodes, curves, 0, Bytes(mebibytes * MiB), with_members).factor;
+  };
+  CHECK(factor(1, measured) == Approx(2));
+  CHECK(factor(8, measured) == Approx(1));
+  // Without such a group, and where it is not known, the size is what it is.
+  CHECK(factor(1, {}) == Approx(3));
+  CHECK(factor(8, [](std::int64_t) { return std::nullopt; }) == Approx(2));
+  curves[0].curves[0].members_per_node = 0;
+  CHECK(factor(8, measured) == Approx(2));
+}
+
 TEST_CASE("what is asked for never falls as sizes grow") {
   holds(rc::check("a larger size takes no less time", [] {
     const CostOfSize cost = arbitrary_cost();

@@ -185,7 +185,9 @@ TEST_CASE("machines that NCCL does not run on, or that we do not know") {
                     "no section \"nccl\"");
 }
 
-// By hand: 16 channels share what the links have; over nodes no ring is wider than the NICs.
+// By hand: in a node 16 channels share what the links have. Over nodes 4 NICs of 50 GB/s behind
+// PCIe 5, which counts as 48, have a channel of 48 each, doubled at half of that, as few are; a
+// tree's chain may have twice the speed across, 48, as 8 * 48 <= 8/7 of 370.8.
 TEST_CASE("nodes that the search does not know have plain channels") {
   const double links = 18 * 20.6e9;  // NCCL counts NVLink 4 at 20.6 GB/s
   Machine machine = make_machine(load_profile("dgx-h100", {}), 16, std::nullopt, {});
@@ -199,10 +201,39 @@ TEST_CASE("nodes that the search does not know have plain channels") {
 
   cluster.scale_out->nics_per_node.value = 4;
   const Communicator four_nodes = describe(machine, {32, 4, 8, 8}, {}, {});
-  CHECK(four_nodes.ring.inter.count() == Approx(4 * 50e9 / 16));
-  CHECK(four_nodes.tree.intra.count() == Approx(4 * 50e9 / 16));
-  // Over two nodes NCCL counts a tree by its inside.
-  CHECK(describe(machine, {16, 2, 8, 8}, {}, {}).tree.intra.count() == Approx(links / 16));
+  CHECK(four_nodes.ring.channels == 8);
+  CHECK(four_nodes.ring.inter.count() == Approx(24e9));
+  CHECK(four_nodes.ring_channels == 16);
+  CHECK(four_nodes.tree.inter.count() == Approx(24e9));
+  CHECK(four_nodes.tree.intra.count() == Approx(48e9));
+}
+
+Candidate choice_on(const char* profile, std::int64_t nodes, Operation operation, Bytes bytes) {
+  const Machine machine = make_machine(load_profile(profile, {}), 4 * nodes, std::nullopt, {});
+  const Communicator communicator = describe(machine, {4 * nodes, nodes, 4, 4}, {}, {});
+  Request request;
+  request.operation = operation;
+  request.bytes = bytes;
+  return select(communicator, request, {}).choice();
+}
+
+// 4 A100s with 2 NICs of 25 GB/s: two channels of 24. Over two nodes a tree has at most 23.6 GB/s a
+// channel: 2 * 23.6 / 2 = 23.6 GB/s; a ring 2 * 24 * 8/14 = 27.4. What was measured there goes at a
+// ring's pace: 36.0 GB/s of bus bandwidth over 2 and 36.1 over 8 nodes (a100_polaris_*_allreduce).
+// 4 GH200s with 4 such NICs have trees of min(0.92 * 4 * 48, 4 * 41.4) / 2 = 82.8, rings of 54.9:
+// measured are 158 over 2 nodes, which no ring over 4 NICs of 25 GB/s reaches.
+TEST_CASE("NICs decide between rings and trees over two nodes") {
+  CHECK(choice_on("polaris", 2, Operation::all_reduce, Bytes(GiB)).algorithm == Algorithm::ring);
+  CHECK(choice_on("alps", 2, Operation::all_reduce, Bytes(GiB)).algorithm == Algorithm::tree);
+}
+
+// Some of the four A100s have no NIC on a switch of their own: the way leads over the host bridge,
+// and NCCL takes no LL128 across it.
+TEST_CASE("fewer NICs than PCIe switches: no LL128 over nodes") {
+  for (const Bytes bytes : {Bytes(64 * KiB), Bytes(MiB), Bytes(16 * MiB)}) {
+    CHECK(choice_on("polaris", 8, Operation::all_gather, bytes).protocol != Protocol::ll128);
+  }
+  CHECK(choice_on("alps", 8, Operation::all_gather, Bytes(MiB)).protocol == Protocol::ll128);
 }
 
 }  // namespace shardsim::nccl

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "validate/fit/factor_interval.hpp"
 #include "validate/fit/size_errors.hpp"
@@ -70,6 +71,9 @@ CalibrationTable sample_table(const CollectiveExperiment& experiment) {
   const CollectivePrediction prediction = predict_collective(plain);
   CalibrationTable table{experiment.measured->id, experiment.measured->source, {}};
   table.experiment = experiment;
+  if (experiment.devices % prediction.nodes == 0) {
+    table.members_per_node = experiment.devices / prediction.nodes;
+  }
   table.named = prediction.machine.profile.calibrations;
   for (const CollectivePoint& point : prediction.points) {
     if (!point.measured || !point.cost.curve || !(point.cost.total() > Seconds(0))) continue;
@@ -82,6 +86,7 @@ CalibrationTable sample_table(const CollectiveExperiment& experiment) {
 Calibration fit_calibration(const Calibration& header,
                             const std::vector<CalibrationTable>& tables) {
   std::map<CurveKey, SamplesByTable> curves;
+  std::map<CurveKey, std::set<std::int64_t>> members;
   std::map<std::string, std::string> sources;
   for (const CalibrationTable& table : tables) {
     for (const CalibrationSample& sample : table.samples) {
@@ -90,6 +95,7 @@ Calibration fit_calibration(const Calibration& header,
       curves[sample.key][table.id].push_back(
           {std::log2(static_cast<double>(sample.bytes.count())),
            std::log(sample.measured.count() / sample.modelled.count())});
+      members[sample.key].insert(table.members_per_node);
       sources[table.id] = table.source;
     }
   }
@@ -98,7 +104,11 @@ Calibration fit_calibration(const Calibration& header,
   calibration.sources.clear();
   for (auto& [key, by_table] : curves) {
     for (auto& [table, samples] : by_table) std::sort(samples.begin(), samples.end());
-    calibration.curves.push_back(fit_curve(key, by_table));
+    CalibrationCurve& curve = calibration.curves.emplace_back(fit_curve(key, by_table));
+    const std::set<std::int64_t>& on_a_node = members.at(key);
+    if (key.region == Region::nodes && on_a_node.size() == 1) {
+      curve.members_per_node = *on_a_node.begin();
+    }
   }
   calibration.errors_by_size.clear();
   calibration.held_out = {};

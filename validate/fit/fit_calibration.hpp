@@ -37,6 +37,7 @@ struct CalibrationTable {
   std::string id;
   std::string source;
   std::vector<CalibrationSample> samples;
+  std::int64_t members_per_node = 0;                    // 0: not known, or not the same
   std::optional<CollectiveExperiment> experiment = {};  // to predict it with other calibrations
   std::vector<Calibration> named = {};                  // that its machine names
 };
