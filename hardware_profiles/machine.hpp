@@ -211,11 +211,11 @@ struct RcclProfile {
   Sourced<HostCpu> cpu;
 };
 
-// A node is what scale_up joins, which can be more than a host: the NVLink domain of a GB200 NVL72
-// rack is one node of 72 devices, and 18 hosts of 4.
+// A node is what scale_up joins: more than a host in a GB200 NVL72 rack, a node of 72 and 18 hosts
+// of 4; less where NVLink bridges join groups of 4 of a host's 8, and scale_out is the host's PCIe.
 struct ClusterProfile {
   Sourced<std::int64_t> devices_per_node;
-  std::optional<Sourced<std::int64_t>> devices_per_host;  // a divisor; none: a node is a host
+  std::optional<Sourced<std::int64_t>> devices_per_host;  // divides or is divided; none: as many
   ScaleUpProfile scale_up;                                // within a node
   std::optional<ScaleOutProfile> scale_out;               // none: there is one node only
   std::optional<NcclProfile> nccl;                        // none: not known, or NCCL does not run

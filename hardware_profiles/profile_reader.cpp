@@ -149,9 +149,9 @@ ClusterProfile read_cluster(const JsonReader& reader) {
   const std::int64_t devices = cluster.devices_per_node.value;
   if (const auto host = reader.find("devices_per_host")) {
     cluster.devices_per_host = read_sourced(*host, read_count);
-    if (devices % cluster.devices_per_host->value != 0) {
-      host->fail(fmt::format("hosts of {} do not make up a node of {}",
-                             cluster.devices_per_host->value, devices));
+    const std::int64_t of_host = cluster.devices_per_host->value;
+    if (devices % of_host != 0 && of_host % devices != 0) {
+      host->fail(fmt::format("hosts of {} do not make up a node of {}", of_host, devices));
     }
   }
   cluster.scale_up = read_scale_up(reader.at("scale_up"), devices);

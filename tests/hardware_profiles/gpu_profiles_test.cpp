@@ -45,6 +45,7 @@ const std::vector<Announced> announced = {
     {"gcp-a3-mega", 8, 1979, 3350, 900, 1600},
     {"gcp-a3-ultra", 8, 1979, 4800, 900, 3200},
     {"gcp-a4", 8, 4500, 8000 * 7680 / 8192, 1800, 3200},
+    {"h200-nvl-pcie", 4, 1671, 4800, 900, 4 * 63 * 8},  // PCIe between two bridges
     {"kestrel", 4, 1979, 3350, 900, 800},
     {"mi300x", 8, 2614.9, 5300, 896, 3200},
     {"oci-bm-gpu-h100.8", 8, 1979, 3350, 900, 3200},
@@ -178,6 +179,14 @@ TEST_CASE("an NVL72 rack is one node of 18 hosts") {
     CHECK(make_machine(profile, 144, std::nullopt, {}).nodes == 2);
   }
   CHECK(devices_per_host(cluster_of(load_profile("dgx-h100", {}))) == 8);
+}
+
+// A host of 8 cards has two NVLink bridges, PCIe between them.
+TEST_CASE("bridges join groups of a host's devices") {
+  const Profile profile = load_profile("h200-nvl-pcie", {});
+  CHECK(devices_per_host(cluster_of(profile)) == 8);
+  CHECK(make_machine(profile, 4, std::nullopt, {}).nodes == 1);
+  CHECK(make_machine(profile, 8, std::nullopt, {}).nodes == 2);
 }
 
 // Worked by hand: forward and backward are 3.5 times 4 x batch x heads x sequence^2 x head_dim,
