@@ -198,6 +198,7 @@ struct NcclProfile {
   Sourced<std::int64_t> gpus_per_pcie_switch;          // 1: none share one
   Sourced<HostCpu> cpu;
   std::optional<Sourced<Seconds>> network_latency;  // that the NIC's plugin reports; none: 0
+  std::optional<Sourced<bool>> unpacks_on_gpu;      // what NICs receive (GPUDirect-TCPX); none: no
 };
 
 // Which of RCCL's tables of constants holds.

@@ -100,6 +100,7 @@ Json nccl_json(const NcclProfile& nccl) {
   json["gpus_per_pcie_switch"] = number_json(nccl.gpus_per_pcie_switch);
   json["cpu"] = number_json(nccl.cpu);
   if (nccl.network_latency) json["network_latency"] = number_json(*nccl.network_latency);
+  if (nccl.unpacks_on_gpu) json["unpacks_on_gpu"] = number_json(*nccl.unpacks_on_gpu);
   return json;
 }
 

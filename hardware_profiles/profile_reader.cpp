@@ -113,7 +113,7 @@ double read_compute_capability(const JsonReader& value) {
 
 NcclProfile read_nccl(const JsonReader& reader) {
   reader.only_keys({"compute_capability", "nvlink_bandwidth", "pcie_generation",
-                    "gpus_per_pcie_switch", "cpu", "network_latency"});
+                    "gpus_per_pcie_switch", "cpu", "network_latency", "unpacks_on_gpu"});
   const auto read_generation = [](const JsonReader& value) { return value.integer(1, 9); };
   NcclProfile nccl;
   nccl.compute_capability = read_sourced(reader.at("compute_capability"), read_compute_capability);
@@ -126,6 +126,9 @@ NcclProfile read_nccl(const JsonReader& reader) {
                           one_of({HostCpu::intel, HostCpu::amd, HostCpu::arm, HostCpu::power}));
   if (const auto latency = reader.find("network_latency")) {
     nccl.network_latency = read_sourced(*latency, read_seconds);
+  }
+  if (const auto unpacks = reader.find("unpacks_on_gpu")) {
+    nccl.unpacks_on_gpu = read_sourced(*unpacks, read_flag);
   }
   return nccl;
 }

@@ -198,6 +198,13 @@ Communicator describe(const Machine& machine, const NodeSpread& spread,
   communicator.most_compute_capability = communicator.least_compute_capability;
   communicator.cpu = options.cpu.value_or(cpu_of(cluster->nccl->cpu.value));
   use_graphs(graphs, communicator);
+  const auto& unpacks = cluster->nccl->unpacks_on_gpu;
+  if (spread.nodes > 1 && unpacks && unpacks->value) {
+    communicator.network_offload = true;
+    // src/graph/connect.cc: GPUs that unpack take twice as many blocks, where these are few.
+    constexpr std::int64_t few_blocks = 16;
+    if (communicator.ring_channels < few_blocks) communicator.ring_channels *= 2;
+  }
   if (spread.nodes > 1) {
     communicator.collnet = collnet_of(*cluster, graphs);
     communicator.network_channels = network_channels_of(*cluster);

@@ -227,6 +227,16 @@ TEST_CASE("NICs decide between rings and trees over two nodes") {
   CHECK(choice_on("alps", 2, Operation::all_reduce, Bytes(GiB)).algorithm == Algorithm::tree);
 }
 
+// 4 NICs of 25 GB/s for 8 H100s: 4 channels of 24, two blocks each; TCPX has the GPUs unpack what
+// arrives, on twice as many.
+TEST_CASE("GPUs that unpack what their NICs receive take twice the thread blocks") {
+  const Machine machine = make_machine(load_profile("gcp-a3-high", {}), 16, std::nullopt, {});
+  const Communicator communicator = describe(machine, {16, 2, 8, 8}, {}, {});
+  CHECK(communicator.ring.channels == 4);
+  CHECK(communicator.ring_channels == 16);
+  CHECK(communicator.network_offload);
+}
+
 // Some of the four A100s have no NIC on a switch of their own: the way leads over the host bridge,
 // and NCCL takes no LL128 across it.
 TEST_CASE("fewer NICs than PCIe switches: no LL128 over nodes") {
