@@ -82,9 +82,7 @@ class SystemAssigner {
 
   // Rules see the layers of all stages in a stack, of which the workload has those of one.
   void stack_stages(const TreeLeaf& made, ParameterLeaf& leaf) const {
-    for (std::size_t d = 0; d < made.dims.size(); ++d) {
-      if (!made.dims[d]) leaf.shape[d] *= strategy_.shifting->stages;
-    }
+    if (made.layers_at) leaf.shape[*made.layers_at] *= strategy_.shifting->stages;
   }
 
   // A step computes layer by layer: each device has all of them, or a pipeline's stage.

@@ -114,6 +114,7 @@ class LeafMaker {
       const auto where = static_cast<std::ptrdiff_t>(form.stacked_at);
       if (layer->inner > 1) insert_dimension(made, where, layer->inner, layer->inner_axis);
       insert_dimension(made, where, 0, layer->axis);
+      made.layers_at = form.stacked_at;
     }
     leaves_.push_back(std::move(made));
     return leaves_.back();

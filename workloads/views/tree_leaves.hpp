@@ -26,6 +26,7 @@ struct TreeLeaf {
   std::vector<Instance> holds;
   // Which of the tensor's dimensions each is; nothing: the layers.
   std::vector<std::optional<std::size_t>> dims;
+  std::optional<std::size_t> layers_at = {};  // the dimension that layers are stacked in
 };
 
 // In order of first use.
