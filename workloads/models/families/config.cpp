@@ -22,6 +22,11 @@ double share(const JsonReader& value) {
   return share;
 }
 
+// Of rotary positions: a base, or which share of a head they turn.
+double of_rotary(std::string_view key, const JsonReader& value) {
+  return key == "rope_theta" ? value.number() : share(value);
+}
+
 }  // namespace
 
 void Config::ask(std::string_view keys) const {
@@ -191,11 +196,11 @@ double Config::rotary_number(std::string_view key, double otherwise) const {
     ask(holder);
     if (const auto object = json_.find(holder)) {
       if (!object->is_object()) object->fail("expected an object");
-      if (const auto value = object->find(key)) return share(*value);
+      if (const auto value = object->find(key)) return of_rotary(key, *value);
     }
   }
   const auto value = find(key);
-  return value ? share(*value) : otherwise;
+  return value ? of_rotary(key, *value) : otherwise;
 }
 
 double Config::rotary_number(std::string_view type, std::string_view key, double otherwise) const {
@@ -204,7 +209,7 @@ double Config::rotary_number(std::string_view type, std::string_view key, double
   if (const auto all = json_.find("rope_parameters"); all && all->is_object()) {
     if (const auto own = all->find(type); own && own->is_object()) {
       const auto value = own->find(key);
-      return value ? share(*value) : otherwise;
+      return value ? of_rotary(key, *value) : otherwise;
     }
   }
   return rotary_number(key, otherwise);
