@@ -303,6 +303,16 @@ void describe_outputs(Compilation& c) {
   }
 }
 
+// Over which no tensor of a program is split: idle ones, and that of stages.
+AxisList axes_without_shards(const Compilation& c) {
+  AxisList axes = c.layout.idle_axes;
+  for (const std::string& name : {c.strategy.pipeline ? c.strategy.pipeline->axis : "",
+                                  c.strategy.shifting ? c.strategy.shifting->axis : ""}) {
+    if (!name.empty()) axes.push_back(c.mesh.whole(*c.mesh.find(name)));
+  }
+  return axes;
+}
+
 }  // namespace
 
 void describe(Compilation& c) {
@@ -360,10 +370,7 @@ void describe(Compilation& c) {
         fmt::format("axis \"{}\" is used by nothing: its {} devices all do the same",
                     mesh.names_of({axis}).front(), axis.size));
   }
-  AxisList others = layout.idle_axes;
-  if (c.strategy.pipeline) others.push_back(mesh.whole(*mesh.find(c.strategy.pipeline->axis)));
-  if (c.strategy.shifting) others.push_back(mesh.whole(*mesh.find(c.strategy.shifting->axis)));
-  tell_of_attention(workload, spmd, mesh, layout, others, compiled);
+  tell_of_attention(workload, spmd, mesh, layout, axes_without_shards(c), compiled);
   compiled.rules = layout.rules;
   *compiled.layout = layout_to_json(layout, workload, mesh);
 }
