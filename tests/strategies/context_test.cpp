@@ -29,16 +29,6 @@ Plan plan_with(const Json& context, std::int64_t tokens = sequence, int key_head
       .plan;
 }
 
-double attention_flops(const Plan& plan) {
-  double flops = 0;
-  for (const Task& task : plan.programs[0].tasks) {
-    if (task.kind != TaskKind::kernel) continue;
-    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
-    if (kernel.op.starts_with("attention")) flops += kernel.flops.count();
-  }
-  return flops;
-}
-
 std::int64_t sent(const Plan& plan, CollectiveKind kind) {
   return test::payload(plan, [&](const Collective& c) { return c.kind == kind; });
 }
@@ -197,15 +187,15 @@ TEST_CASE("Gathered keys are gathered again in backward, or kept") {
 }
 
 TEST_CASE("All methods compute the same, but for parts in order") {
-  const double gathered = attention_flops(plan_with({{"method", "all-gather"}}));
+  const double gathered = test::attention_flops(plan_with({{"method", "all-gather"}}));
   for (const char* method : {"ring", "all-to-all"}) {
-    CHECK(attention_flops(plan_with({{"method", method}})) == Approx(gathered));
+    CHECK(test::attention_flops(plan_with({{"method", method}})) == Approx(gathered));
   }
-  CHECK(attention_flops(plan_with(two_by_two)) == Approx(gathered));
+  CHECK(test::attention_flops(plan_with(two_by_two)) == Approx(gathered));
   // The last device: half of its own part, and all of the three before, of which a balanced one has
   // half: (1/2 + 3) / (1/2 + 3/2).
   const Plan in_order = plan_with({{"method", "ring"}, {"balanced", false}});
-  CHECK(attention_flops(in_order) == Approx(gathered * 3.5 / 2));
+  CHECK(test::attention_flops(in_order) == Approx(gathered * 3.5 / 2));
 }
 
 TEST_CASE("What a split sequence asks of a model") {

@@ -40,6 +40,17 @@ inline Lines collectives(const Plan& plan) {
   return list;
 }
 
+// Of the first program, forward and backward.
+inline double attention_flops(const Plan& plan) {
+  double flops = 0;
+  for (const Task& task : plan.programs[0].tasks) {
+    if (task.kind != TaskKind::kernel) continue;
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
+    if (kernel.op.starts_with("attention")) flops += kernel.flops.count();
+  }
+  return flops;
+}
+
 // Payload of all executions of the collectives that `selects` chooses.
 template <class Predicate>
 std::int64_t payload(const Plan& plan, const Predicate& selects) {

@@ -36,16 +36,6 @@ std::string error_of(const std::string& pipeline, std::int64_t microbatches,
   return "";
 }
 
-double attention_flops(const Plan& plan) {
-  double flops = 0;
-  for (const Task& task : plan.programs[0].tasks) {
-    if (task.kind != TaskKind::kernel) continue;
-    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(task.work)];
-    if (kernel.op.starts_with("attention")) flops += kernel.flops.count();
-  }
-  return flops;
-}
-
 std::int64_t shifts(const Plan& plan) {
   return count(plan,
                [](const Collective& c) { return c.kind == CollectiveKind::collective_permute; });
