@@ -22,6 +22,18 @@ Json mixtral() {
           {"vocab_size", 256}};
 }
 
+Json mamba() {
+  return {{"architectures", {"Mamba2ForCausalLM"}},
+          {"model_type", "mamba2"},
+          {"hidden_size", 64},
+          {"num_hidden_layers", 2},
+          {"num_heads", 8},
+          {"head_dim", 16},
+          {"n_groups", 2},
+          {"state_size", 16},
+          {"vocab_size", 256}};
+}
+
 Json experiment(const Json& model, const Json& mesh, const Json& strategy, int microbatches = 1) {
   return {{"workload",
            {{"model", model}, {"batch", 8}, {"microbatches", microbatches}, {"sequence", 32}}},
@@ -74,13 +86,17 @@ TEST_CASE("two of context, two of experts") {
   }
 }
 
-// Receives are there long before what they wait for; a ring of groups; a stage's own shards.
+// Receives are there long before what they wait for; a ring of groups; a stage's own shards; heads
+// that states need whole; stages that shift.
 TEST_CASE("stages under other frameworks, and both kinds of context") {
   const Json heads = {{"method", "ring+all-to-all"}, {"head_devices", 2}};
   const Json each = GENERATE_COPY(
       experiment(llama(), {{"pp", 2}, {"dp_shard", 2}, {"tp", 2}}, "torchtitan", 2),
       experiment(llama(), {{"pp", 2}, {"dp", 2}, {"tp", 2}}, "deepspeed", 4),
-      experiment(llama(), {{"dp", 2}, {"cp", 4}}, {{"name", "megatron"}, {"context", heads}}));
+      experiment(llama(), {{"dp", 2}, {"cp", 4}}, {{"name", "megatron"}, {"context", heads}}),
+      experiment(mamba(), {{"dp", 2}, {"cp", 4}}, "megatron"),
+      experiment(llama(), {{"stage", 4}, {"data", 2}},
+                 {{"name", "dp"}, {"pipeline", {{"schedule", "shifting"}}}}, 4));
   (void)run_on_eight(each);
 }
 
