@@ -38,11 +38,11 @@ std::vector<BufferIndex> ProgramEmitter::shift(const std::vector<BufferIndex>& c
                                                bool is_gradient) {
   std::vector<BufferIndex> shifted;
   for (const BufferIndex from : carried) {
-    std::vector<BufferIndex> to;
     if (from == no_buffer) {
       shifted.push_back(no_buffer);
       continue;
     }
+    std::vector<BufferIndex> to;
     const Bytes bytes = buffers_[from].buffer.bytes;
     const std::string name = is_gradient ? "shifted gradient" : "shifted state";
     for (Collective collective : is_gradient ? input_.shifts.backward : input_.shifts.forward) {
