@@ -139,14 +139,6 @@ void ProgramEmitter::hand_over(std::int16_t stage, std::int32_t microbatch, bool
   inlets_[{stage, microbatch, is_gradient}] = carried;
 }
 
-// What has been carried to its end goes into the next stage, or the one before.
-void ProgramEmitter::end_passage(const Action& action, const Passage& passage) {
-  if (input_.shifting) return end_shifting_passage(action, passage.carried);
-  const bool is_gradient = action.kind != ActionKind::forward;
-  const auto next = static_cast<std::int16_t>(action.stage + (is_gradient ? -1 : 1));
-  hand_over(next, action.microbatch, is_gradient, passage.carried);
-}
-
 // How often each stage of the rank is passed, and how many passes a microbatch's values live for.
 void ProgramEmitter::count_actions() {
   const bool trains = has_backward(input_.workload);

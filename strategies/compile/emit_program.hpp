@@ -1,28 +1,22 @@
-// The program of one rank of a pipeline, written call by call; of a step without a pipeline, the
-// only one.
+// The program of one rank of a pipeline, or of a step without one, written call by call.
 //
 // A pass over one instance of one block is a segment; segments follow each other in execution
 // order. Parameters of segment k may be gathered once segment k - 1 - prefetch has computed, so
 // that `prefetch` units wait ready beside the one at work; the unit that opens the backward pass is
-// gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a
-// gathered unit, where it is given back whole, with its segment.
+// gathered when it is first read, as FSDP2's root is. A value dies with its last reader; a unit
+// that is given back whole, with its segment.
 //
-// The calls for them are made when their pass begins or, where the runtime asks ahead, behind those
-// of the segment at work: so they come before its reductions.
+// Calls for them are made when their pass begins or, asked ahead, behind those of the one at work.
 //
 // Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
-// as FSDP2 waits for a unit's reduce-scatter before it issues the next: unreduced gradients of two
-// units are there at most, however slow links are.
+// as FSDP2 waits for a unit's reduce-scatter: unreduced gradients of two units are there at most.
 //
 // In a pipeline
 //   - what passes from the last block of a stage to the first of the next is sent and received, a
-//     message for each value, on a stream for each direction. Both begin when the kernels that were
-//     issued before them have ended, as NCCL's streams wait for the stream that issues (PyTorch);
+//     message for each value, on a stream for each direction (docs/pipelines.md);
 //   - an I runs the part of the backward pass that the gradient for the stage before needs, a W the
 //     rest. The first stage has nobody before it: its I does nothing and its W everything, as in
-//     torch.distributed.pipelining;
-//   - a stage's root is gathered before its layers, as FSDP2's root module is; what backward has
-//     read stays gathered until the last microbatch (runtime.hpp).
+//     torch.distributed.pipelining; a stage's root is gathered before its layers.
 #pragma once
 
 #include <array>
@@ -242,6 +236,7 @@ class ProgramEmitter {
     std::vector<BufferIndex> carried = {};
   };
   class Pair;            // emit_pairs.cpp
+  class Shift;           // emit_shifts.cpp
   struct LateGradient {  // an item that waits (emit_late_gradients.cpp)
     std::int32_t microbatch = 0;
     BlockInstance instance;
@@ -269,9 +264,6 @@ class ProgramEmitter {
   void count_actions();
   void hand_over(std::int16_t stage, std::int32_t microbatch, bool is_gradient,
                  const std::vector<BufferIndex>& carried);
-  void end_shifting_passage(const Action& action, const std::vector<BufferIndex>& carried);
-  [[nodiscard]] std::vector<BufferIndex> shift(const std::vector<BufferIndex>& carried,
-                                               bool is_gradient);
 
   [[nodiscard]] std::vector<BufferIndex> take(const Inlet& inlet);
   void enter(const std::vector<ValueId>& values, const std::vector<BufferIndex>& carried,

@@ -244,18 +244,10 @@ class Partitioner {
     return cut == builder_.value(value).sharding ? value : builder_.add_view(value, cut);
   }
 
-  // The label that an attention's keys have for their tokens.
-  [[nodiscard]] LabelId key_tokens(const Op& op) const {
-    const auto is_key = [&](LabelId label) {
-      return workload_.labels[at(label)].role == LabelRole::key_sequence;
-    };
-    return *std::find_if(op.whole.begin(), op.whole.end(), is_key);
-  }
-
   // Keys and values stay in parts that go round.
   void visit_ring(const Op& op, const FactorAxes& factors, BlockPass& pass) {
     FactorAxes parts = factors;
-    const LabelId tokens = key_tokens(op);
+    const LabelId tokens = key_tokens(workload_, op);
     parts[tokens] = ring_;
     const auto has_keys = [&](const Operand& operand) {
       return std::find(operand.dims.begin(), operand.dims.end(), Dim{tokens}) != operand.dims.end();

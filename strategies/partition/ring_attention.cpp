@@ -1,6 +1,9 @@
 #include "strategies/partition/ring_attention.hpp"
 
+#include <algorithm>
 #include <string>
+
+#include "base/index.hpp"
 
 namespace shardsim {
 namespace {
@@ -218,6 +221,13 @@ class Ring {
 };
 
 }  // namespace
+
+LabelId key_tokens(const Workload& workload, const Op& op) {
+  const auto is_key = [&](LabelId label) {
+    return workload.labels[at(label)].role == LabelRole::key_sequence;
+  };
+  return *std::find_if(op.whole.begin(), op.whole.end(), is_key);
+}
 
 std::vector<ValueId> add_ring_attention(SpmdBuilder& builder, const RingAttention& ring,
                                         BlockPass& pass) {

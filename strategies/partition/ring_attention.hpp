@@ -26,6 +26,9 @@ struct RingAttention {
   Kernel whole;                  // all that is computed, with `reads`, one part and `results`
 };
 
+// The label that an attention's keys have for their tokens.
+[[nodiscard]] LabelId key_tokens(const Workload& workload, const Op& op);
+
 // Answers what others read of the results. PyTorch's merge of parts from both ends leaves them by
 // heads: what comes behind reads a copy by tokens, and both are kept.
 std::vector<ValueId> add_ring_attention(SpmdBuilder& builder, const RingAttention& ring,

@@ -52,22 +52,17 @@ bool changes_what_is_handed(const Stack& stack, std::int32_t layer) {
          !ended_behind(stack, layer).empty();
 }
 
-bool hands_on(const Stack& stack) {
+bool any_attention(const Stack& stack, bool (*is)(const Attention&)) {
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const Attention* attention = attention_of(stack, i);
-    if (attention != nullptr && !attention->hands_on.empty()) return true;
+    if (attention != nullptr && is(*attention)) return true;
   }
   return false;
 }
 
-// Do layers add a bias of distances that the first looks up (T5)?
-bool reads_bias_of_first(const Stack& stack) {
-  for (std::size_t i = 0; i < stack.order.size(); ++i) {
-    const Attention* attention = attention_of(stack, i);
-    if (attention != nullptr && attention->mask == ScoreMask::relative) return true;
-  }
-  return false;
-}
+bool hands_on(const Attention& attention) { return !attention.hands_on.empty(); }
+// A bias of distances, which the first layer looks up (T5).
+bool reads_bias(const Attention& attention) { return attention.mask == ScoreMask::relative; }
 
 class ModelGraph {
  public:
@@ -81,8 +76,8 @@ class ModelGraph {
   Workload build_layer(const OneLayer& one, const Place& place) {
     const Stack& stack = *stacks_.back();
     const bool reads_more = stacks_.size() > 1 || stack.distances || !stack.modules.empty() ||
-                            stack.per_layer || stack.hyper || hands_on(stack) ||
-                            reads_bias_of_first(stack);
+                            stack.per_layer || stack.hyper || any_attention(stack, hands_on) ||
+                            any_attention(stack, reads_bias);
     c_.refuse_if(reads_more, "one layer of several stacks, or of layers that have more in common");
     const std::int64_t layers_there = static_cast<std::int64_t>(stack.order.size());
     if (one.number && *one.number >= layers_there) {
@@ -120,7 +115,7 @@ class ModelGraph {
         layers_in_common(stack);
         continue;
       }
-      if (hands_on(stack)) {
+      if (any_attention(stack, hands_on)) {
         layers_in_parts(stack);
         continue;
       }
