@@ -1,5 +1,5 @@
-// configs/models/*.yml of maxtext 0.2.5, read 2026-11-26: sizes and kinds of layers, what each has
-// otherwise than base.yml; what all of a decoder block have stands before them.
+// configs/models/*.yml of maxtext 0.2.5, read 2026-11-26 and 2026-11-28: sizes and kinds of layers,
+// what each has otherwise than base.yml; what all of a decoder block have stands before them.
 #include "launch/maxtext_models.hpp"
 
 namespace shardsim {

@@ -120,6 +120,11 @@ Workload with_layers_of_a_stage(Workload workload, const ShiftingStages& shiftin
       "stages shift in one program: the embedding and the head are computed on the devices of "
       "every stage; parameters of layers are named as those of the first of {} stages",
       shifting.stages));
+  if (shifting.repeats > 1) {
+    workload.notes.emplace_back(
+        "what goes from the last stage to the first is in the permute of the others, whose end the "
+        "next iteration awaits; praxis delays it where there are more microbatches than stages");
+  }
   return workload;
 }
 

@@ -13,7 +13,8 @@ class ProgramEmitter::Shift {
   explicit Shift(ProgramEmitter& emitter) : e_(emitter), loop_(*emitter.input_.shifting) {}
 
   // From the embedding into the iteration in which the first stage takes a microbatch up, from that
-  // in which the last is through with it into the head; between two iterations from stage to stage.
+  // in which the last is through with it into the head; behind each iteration from stage to stage,
+  // by what the loop's body ends with (praxis, layers/pipeline.py, _get_new_loop_state).
   void end(const Action& action, const std::vector<BufferIndex>& carried) {
     const bool is_gradient = action.kind != ActionKind::forward;
     const auto head = static_cast<std::int16_t>(loop_.repeats + 1);
@@ -25,9 +26,10 @@ class ProgramEmitter::Shift {
     if (!is_gradient && t >= first_out) {
       e_.hand_over(head, static_cast<std::int32_t>(t - first_out), false, carried);
     }
+    const std::vector<BufferIndex> shifted =
+        send(carried, is_gradient);  // behind the last one, too
     const std::int64_t next = is_gradient ? t - 1 : t + 1;
     if (next < 0 || next == loop_.iterations()) return;
-    const std::vector<BufferIndex> shifted = send(carried, is_gradient);
     const bool has_own = is_gradient ? next >= first_out : next < loop_.microbatches;
     if (!has_own) hand_to(next, is_gradient, shifted);  // else the first, or last, stage's own
   }

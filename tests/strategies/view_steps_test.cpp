@@ -102,8 +102,9 @@ TEST_CASE("Llama, Mixtral, DeepSeek, Nemotron-H, GPT and ViT run under every sys
   }
 }
 
-// paxml's decoding answers are whole on every device (partitioning.py; the loss, of which there is
-// none, is what its other steps add up), as numbers of 8 bytes; those that come in lie over model.
+// paxml's outputs but the state are replicated (partitioning.py at 0248f5e95,
+// PjitPartitioner._partition_manual_shard): tokens, as numbers of 8 bytes. Those that come in lie
+// over model, and there is no loss to add up.
 TEST_CASE("praxis' decoding gathers tokens, and adds up no loss") {
   Step step{.batch = 8};
   step.kind = StepKind::decode;
