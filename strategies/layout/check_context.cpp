@@ -44,6 +44,15 @@ bool splits_sequence(const Workload& workload, const Op& op) {
   });
 }
 
+// Mamba 2's: of groups of heads, which the others in chunks do not have.
+bool exchanges_heads(const Workload& workload, const Op& op) {
+  if (op.function != Function::chunked_scan) return false;
+  const std::vector<LabelId> labels = factors(op);
+  return std::any_of(labels.begin(), labels.end(), [&](LabelId label) {
+    return workload.labels[at(label)].role == LabelRole::mixer_groups;
+  });
+}
+
 // Megatron-Core 0.16, ssm/mamba_context_parallel.py: every device of both has as many heads; groups
 // go evenly over them, or they over groups.
 void check_exchanged_heads(const Workload& workload, const Layout& layout, const Op& scan,
@@ -77,9 +86,8 @@ void check_states(const Workload& workload, const Layout& layout, const Place& p
   const StateMethod method = layout.context.states;
   if (method == StateMethod::gather) return;
   for (const Block& block : workload.blocks) {
-    const bool has_scan = std::any_of(block.forward.begin(), block.forward.end(), [](const Op& op) {
-      return op.function == Function::chunked_scan;
-    });
+    const bool has_scan = std::any_of(block.forward.begin(), block.forward.end(),
+                                      [&](const Op& op) { return exchanges_heads(workload, op); });
     for (const Op& op : block.forward) {
       if (!hands_on_states(op) || !splits_sequence(workload, op)) continue;
       if (method == StateMethod::refused) {
@@ -87,9 +95,9 @@ void check_states(const Workload& workload, const Layout& layout, const Place& p
                                             "the framework has nothing; {}",
                                             op.name, ways_out));
       }
-      if (op.function == Function::chunked_scan) {
+      if (exchanges_heads(workload, op)) {
         check_exchanged_heads(workload, layout, op, place);
-      } else if (!has_scan) {
+      } else if (!has_scan || op.function != Function::convolution) {
         throw InputError(place, fmt::format("{} hands a state along the sequence, of which heads "
                                             "are exchanged in Mamba 2 alone; {}",
                                             op.name, ways_out));
