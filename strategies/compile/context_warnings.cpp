@@ -20,17 +20,18 @@ bool has_window(const Workload& workload, const Op& op) {
 
 }  // namespace
 
+bool has_windows(const Workload& workload) {
+  return std::any_of(workload.blocks.begin(), workload.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.forward.begin(), block.forward.end(),
+                       [&](const Op& op) { return has_window(workload, op); });
+  });
+}
+
 std::vector<std::string> context_warnings(const Workload& workload, const Layout& layout) {
-  if (Mesh::size_of(ring_axes(layout)) <= 1) return {};
-  const bool has_windows =
-      std::any_of(workload.blocks.begin(), workload.blocks.end(), [&](const Block& block) {
-        return std::any_of(block.forward.begin(), block.forward.end(),
-                           [&](const Op& op) { return has_window(workload, op); });
-      });
-  if (!has_windows) return {};
+  if (Mesh::size_of(ring_axes(layout)) <= 1 || !has_windows(workload)) return {};
   return {
-      "in a ring all keys go round, of windows too, which need a part of them; Transformer "
-      "Engine refuses windows in a ring: \"all-gather\" and \"all-to-all\" have them"};
+      "in a ring all keys go round, of windows too, which need a part of them: \"all-gather\" and "
+      "\"all-to-all\" have no more than these in a kernel"};
 }
 
 }  // namespace shardsim

@@ -9,6 +9,9 @@
 #include <string_view>
 
 #include "base/index.hpp"
+#include "strategies/compile/context_warnings.hpp"
+#include "strategies/key_place.hpp"
+#include "strategies/layout/context_axes.hpp"
 
 namespace shardsim {
 namespace {
@@ -119,6 +122,11 @@ void check_as_megatron(const Workload& workload, const Step& /*step*/, const Mes
   if (split > 1) {
     check_tokens(workload, split * Mesh::size_of(layout.sequence_axes), strategy,
                  "Megatron-Core's sequence parallelism");
+  }
+  if (Mesh::size_of(ring_axes(layout)) > 1 && has_windows(workload)) {
+    throw InputError(place_of_key(strategy, "context"),
+                     "Megatron-Core's attention (Transformer Engine) has no windows in a ring; "
+                     "\"method\": \"all-gather\" or \"all-to-all\" has them");
   }
 }
 

@@ -20,7 +20,8 @@ void check_as_torchtitan(const Workload& workload, const Step& step, const Mesh&
 
 // Megatron-Core 0.16, transformer_config.py and tensor_parallel/mappings.py: tensor parallelism
 // divides heads, and heads of keys or is divided by them; under sequence parallelism it divides
-// the tokens of a device of the context.
+// the tokens of a device of the context. Transformer Engine 2.x, attention/dot_product_attention/
+// context_parallel.py: windows where keys are gathered or heads exchanged, not in a ring.
 void check_as_megatron(const Workload& workload, const Step& step, const Mesh& mesh,
                        const Strategy& options, const Layout& layout);
 
