@@ -191,14 +191,15 @@ void read_pipeline(const Facts& facts, Json& strategy) {
   const std::int64_t repeats = facts.at("arg.repeats").get<std::int64_t>();
   const std::int64_t times =
       repeats > 0 ? repeats : facts.integer("model.layers") / (stages * each);
-  strategy["pipeline"] = {{"schedule", times > 1 ? "looped-bfs" : "gpipe"}};
-  if (times > 1) strategy["pipeline"]["virtual_stages"] = times;
+  // MaxText 0.2.5, layers/pipeline.py: inputs and results are in state_io, dealt out over stages.
+  strategy["pipeline"] = {{"schedule", "shifting"}, {"stream_io", true}};
+  if (times > 1) strategy["pipeline"]["repeats"] = times;
 }
 
 void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& experiment) {
-  Json& workload = experiment["workload"];
-  if (workload["mtp_layers"] == 0) workload.erase("mtp_layers");
   const std::int64_t devices = read_mesh_of(facts, experiment);
+  Json& workload = experiment["workload"];  // once the experiment has all of its own keys
+  if (workload["mtp_layers"] == 0) workload.erase("mtp_layers");
   if (workload["model"].is_null()) workload["model"] = maxtext_model(facts);
   read_batch(facts, devices, workload);
   read_types(facts, workload);
@@ -308,7 +309,7 @@ void add_strategy(const Json& strategy, std::int64_t stages, std::int64_t layers
     facts.set("arg.capacity", factor);
   }
   if (stages > 1) {
-    const std::int64_t times = integer_at(strategy, "pipeline.virtual_stages", 1);
+    const std::int64_t times = integer_at(strategy, "pipeline.repeats", 1);
     facts.set("arg.repeats", times);
     facts.set("arg.layers_of_stage", std::max<std::int64_t>(1, layers / (stages * times)));
   }

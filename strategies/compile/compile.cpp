@@ -15,8 +15,8 @@ namespace shardsim {
 namespace {
 
 // As the strategy has it; `changed` holds one that is not as it was given.
-const Workload& as_planned(const Workload& workload, const Mesh& mesh, const Strategy& strategy,
-                           std::optional<Workload>& changed) {
+const Workload& as_planned(const Workload& workload, const Step& step, const Mesh& mesh,
+                           const Strategy& strategy, std::optional<Workload>& changed) {
   std::int64_t devices = 1;
   for (const std::string& axis : strategy.sequence_axes) {
     devices *= mesh.whole(*mesh.find(axis)).size;
@@ -26,7 +26,7 @@ const Workload& as_planned(const Workload& workload, const Mesh& mesh, const Str
     planned = &changed.emplace(with_heads_exchanged(*planned, devices));
   }
   if (strategy.shifting) {
-    changed = with_layers_of_a_stage(*planned, *strategy.shifting);
+    changed = with_layers_of_a_stage(*planned, *strategy.shifting, step.microbatches);
     planned = &*changed;
   }
   return *planned;
@@ -38,7 +38,7 @@ CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mes
                      const Strategy& strategy) {
   using Clock = std::chrono::steady_clock;
   std::optional<Workload> changed;
-  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy,
+  Compilation compilation{as_planned(workload, step, mesh, strategy, changed), step, mesh, strategy,
                           workload};
   std::vector<PassTime> times;
   for (const Pass& pass : passes()) {
@@ -54,7 +54,7 @@ CompiledStep compile(const Workload& workload, const Step& step, const Mesh& mes
 Json compile_until(std::string_view last, const Workload& workload, const Step& step,
                    const Mesh& mesh, const Strategy& strategy) {
   std::optional<Workload> changed;
-  Compilation compilation{as_planned(workload, mesh, strategy, changed), step, mesh, strategy,
+  Compilation compilation{as_planned(workload, step, mesh, strategy, changed), step, mesh, strategy,
                           workload};
   for (const Pass& pass : passes()) {
     pass.run(compilation);

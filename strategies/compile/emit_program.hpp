@@ -7,7 +7,6 @@
 // that is given back whole, with its segment.
 //
 // Calls for them are made when their pass begins or, asked ahead, behind those of the one at work.
-//
 // Segment k waits for the gradient reductions of segment k - 2 that leave something to give back,
 // as FSDP2 waits for a unit's reduce-scatter: unreduced gradients of two units are there at most.
 //
@@ -33,6 +32,7 @@
 #include "strategies/compile/emit.hpp"
 #include "strategies/compile/open_parameters.hpp"
 #include "strategies/compile/plan_tables.hpp"
+#include "strategies/compile/shift_loop.hpp"
 #include "strategies/compile/value_buffers.hpp"
 #include "strategies/runtime/module_walk.hpp"
 #include "strategies/runtime/parameter_fetches.hpp"
@@ -381,8 +381,8 @@ class ProgramEmitter {
   std::int32_t layer_ = -1;
   std::int32_t microbatch_ = 0;
   // Of the pass that a microbatch leaves a stage with: backward, of a forward step forward.
-  bool is_first_pass_ = false;
-  bool is_last_pass_ = false;
+  bool is_first_pass_ = false, is_last_pass_ = false;
+  ShiftLoop loop_;
 };
 
 template <class Visit>

@@ -147,7 +147,8 @@ void emit(Compilation& c) {
       .shard_axes = c.strategy.shards_over_context ? shard_axes(c.strategy, c.mesh) : AxisList{},
       .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss,
       .shifting = shifting,
-      .shifts = shifting ? shifts_of(*c.strategy.shifting, c.workload, c.mesh) : Shifts{}};
+      .shifts = shifting ? shifts_of(*c.strategy.shifting, c.step.microbatches, c.workload, c.mesh)
+                         : Shifts{}};
   c.compiled.plan = emit(input);
 }
 

@@ -39,10 +39,12 @@ class Assigner {
       result_.saves_sharded_inputs = strategy_.saves_sharded_inputs;
       result_.context = strategy_.context;
       result_.experts = strategy_.experts;
+      result_.ends_axes = ends_axes();
       set_head_devices(workload_, strategy_.place, result_);
       find_idle_axes();
       return std::move(result_);
     }
+    result_.ends_axes = ends_axes();
     result_.data_axes = splitting_axes(strategy_.batch_axes, mesh_);
     result_.sequence_axes = splitting_axes(strategy_.sequence_axes, mesh_);
     result_.data_axes.insert(result_.data_axes.end(), result_.sequence_axes.begin(),
@@ -65,6 +67,7 @@ class Assigner {
     pin_inputs(workload_, mesh_, strategy_, result_);
     assign_parameters();
     pin_activations(workload_, mesh_, strategy_, result_);
+    deal_out_ends();
     set_head_devices(workload_, strategy_.place, result_);
     check_context(workload_, result_, strategy_.place);
     if (result_.experts) check_shares(workload_, *result_.experts, strategy_.place);
@@ -79,6 +82,29 @@ class Assigner {
 
   [[nodiscard]] const Label& label(LabelId id) const {
     return workload_.labels[static_cast<std::size_t>(id)];
+  }
+
+  // Those of a stream.
+  [[nodiscard]] AxisList ends_axes() const {
+    const std::optional<ShiftingStages>& shifting = strategy_.shifting;
+    if (!shifting || !shifting->stream_io) return {};
+    return {mesh_.whole(*mesh_.find(shifting->axis))};
+  }
+
+  void deal_out_ends() {
+    if (result_.ends_axes.empty()) return;
+    for (auto& [id, sharding] : result_.pinned) {
+      const AxisList taken = split_axes(sharding);
+      const bool is_split = std::any_of(taken.begin(), taken.end(), [&](const AxisRef& axis) {
+        return overlaps_any(axis, result_.ends_axes);
+      });
+      if (is_split) continue;
+      for (std::size_t d = 0; d < sharding.dims.size(); ++d) {
+        if (!is_of_all_microbatches(label(tensor(id).dims[d].front()))) continue;
+        AxisList& axes = sharding.dims[d].axes;
+        axes.insert(axes.begin(), result_.ends_axes.begin(), result_.ends_axes.end());
+      }
+    }
   }
 
   void assign_parameters() {

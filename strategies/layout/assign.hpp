@@ -52,10 +52,12 @@ struct Layout {
   std::map<TensorId, Sharding> leaving;     // outputs that do not leave as they are made
   DType stored_dtype = DType::bf16;         // of parameters between steps
   AxisList data_axes;                       // split the batch or the sequence
-  AxisList sequence_axes;                   // of these: the sequence
-  AxisList model_axes;                      // tensor parallelism splits heads, width, vocabulary
-  bool sequence_parallel = false;           // over these, between blocks
-  bool saves_sharded_inputs = false;        // of products (strategy.hpp)
+  AxisList ends_axes = {};  // split examples further, before them, where all microbatches are
+                            // together (shifting_stages.hpp)
+  AxisList sequence_axes;   // of these: the sequence
+  AxisList model_axes;      // tensor parallelism splits heads, width, vocabulary
+  bool sequence_parallel = false;     // over these, between blocks
+  bool saves_sharded_inputs = false;  // of products (strategy.hpp)
   InputGradients input_gradients = InputGradients::together;
   ContextLayout context{};  // of a sequence that is split over sequence_axes
   std::optional<ExpertLayout> experts = {};

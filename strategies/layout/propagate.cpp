@@ -6,6 +6,7 @@
 
 #include "base/index.hpp"
 #include "strategies/layout/factors.hpp"
+#include "strategies/shifting_stages.hpp"
 
 namespace shardsim {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class Propagation {
  public:
   Propagation(const Workload& workload, const Layout& layout)
-      : workload_(workload), successions_(successions(workload)) {
+      : workload_(workload), layout_(layout), successions_(successions(workload)) {
     for (const Tensor& tensor : workload.tensors)
       shardings_.tensors.push_back(replicated(tensor.dims.size()));
     open_.assign(workload.tensors.size(), true);
@@ -58,7 +59,8 @@ class Propagation {
     }
   }
 
-  // What leaves a block is what enters those that follow it.
+  // What leaves a block is what enters those that follow it, but for axes over which examples of
+  // all microbatches are dealt out.
   bool tie_carries(std::size_t b) {
     bool changed = false;
     for (const auto& [before, after] : successions_) {
@@ -72,11 +74,30 @@ class Propagation {
     bool changed = false;
     for (std::size_t i = 0; i < out.size(); ++i) {
       for (std::size_t d = 0; d < known(out[i]).dims.size(); ++d) {
-        changed |= extend(out[i], d, known(in[i]).dims[d]);
-        changed |= extend(in[i], d, known(out[i]).dims[d]);
+        changed |= extend(out[i], d, as_in(out[i], d, in[i]));
+        changed |= extend(in[i], d, as_in(in[i], d, out[i]));
       }
     }
     return changed;
+  }
+
+  // How a dimension of `there` lies `here`.
+  [[nodiscard]] DimSharding as_in(TensorId here, std::size_t d, TensorId there) const {
+    DimSharding sharding = known(there).dims[d];
+    const bool is_at_end = !layout_.ends_axes.empty() && is_of_all(here, d) != is_of_all(there, d);
+    if (!is_at_end) return sharding;
+    std::erase_if(sharding.axes,
+                  [&](const AxisRef& axis) { return overlaps_any(axis, layout_.ends_axes); });
+    if (is_of_all(here, d)) {
+      sharding.axes.insert(sharding.axes.begin(), layout_.ends_axes.begin(),
+                           layout_.ends_axes.end());
+    }
+    return sharding;
+  }
+
+  [[nodiscard]] bool is_of_all(TensorId id, std::size_t d) const {
+    const Dim& dim = workload_.tensors[at(id)].dims[d];
+    return is_of_all_microbatches(workload_.labels[at(dim.front())]);
   }
 
   bool visit(const Op& op, bool backwards) {
@@ -222,8 +243,12 @@ class Propagation {
   }
 
   [[nodiscard]] Sharding& known(TensorId tensor) { return shardings_.tensors[at(tensor)]; }
+  [[nodiscard]] const Sharding& known(TensorId tensor) const {
+    return shardings_.tensors[at(tensor)];
+  }
 
   const Workload& workload_;
+  const Layout& layout_;
   std::vector<Succession> successions_;
   TensorShardings shardings_;
   std::vector<bool> open_;

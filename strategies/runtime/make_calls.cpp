@@ -112,7 +112,9 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
     parameters.find_inner(b, blocks[b].backward);
     gradients.reduce(b, blocks[b].backward);
   }
-  add_scalar_sums(builder, layout.data_axes, runtime, step,
+  AxisList data_axes = layout.ends_axes;
+  data_axes.insert(data_axes.end(), layout.data_axes.begin(), layout.data_axes.end());
+  add_scalar_sums(builder, data_axes, runtime, step,
                   !trains              ? blocks.back().forward
                   : units.has_stages() ? blocks.back().backward
                                        : blocks.front().backward);

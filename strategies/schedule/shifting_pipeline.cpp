@@ -23,26 +23,22 @@ std::int64_t ShiftingPipeline::repeat(std::int64_t iteration, std::int64_t stage
 }
 
 PipelineSchedule shifting_schedule(const ShiftingPipeline& pipeline, bool trains) {
-  const auto microbatches = static_cast<std::int32_t>(pipeline.microbatches);
   const auto iterations = static_cast<std::int32_t>(pipeline.iterations());
   const auto head = static_cast<std::int16_t>(pipeline.repeats + 1);
   PipelineSchedule schedule;
   schedule.shape = {1, iterations,
                     std::vector<std::int16_t>(static_cast<std::size_t>(head) + 1, 0)};
   std::vector<Action>& actions = schedule.of_rank.emplace_back();
-  const auto all = [&](ActionKind kind, std::int16_t stage) {
-    for (std::int32_t m = 0; m < microbatches; ++m) actions.push_back({kind, false, stage, m});
-  };
   const auto iteration = [&](ActionKind kind, std::int32_t t) {
     actions.push_back({kind, false, pipeline.layers_in(t), t});
   };
-  all(ActionKind::forward, 0);
+  actions.push_back({ActionKind::forward, false, 0, 0});
   for (std::int32_t t = 0; t < iterations; ++t) iteration(ActionKind::forward, t);
-  all(ActionKind::forward, head);
+  actions.push_back({ActionKind::forward, false, head, 0});
   if (!trains) return schedule;
-  all(ActionKind::backward, head);
+  actions.push_back({ActionKind::backward, false, head, 0});
   for (std::int32_t t = iterations; t-- > 0;) iteration(ActionKind::backward, t);
-  all(ActionKind::backward, 0);
+  actions.push_back({ActionKind::backward, false, 0, 0});
   return schedule;
 }
 

@@ -54,8 +54,9 @@ struct ShiftingPipeline {
 };
 
 // As one rank does it, whose stages are what is before the loop, the layers of each repeat and what
-// is behind: all microbatches into the loop, its iterations, each called a microbatch of its own,
-// all microbatches through the head, and back. A bubble's iterations are computed like others.
+// is behind: all microbatches at once, called the first, into the loop; its iterations, each called
+// a microbatch of its own; all at once through the head, and back. A bubble's iterations are
+// computed like others.
 [[nodiscard]] PipelineSchedule shifting_schedule(const ShiftingPipeline& pipeline, bool trains);
 
 // Whether a circular pipeline sends from the last stage to the first one iteration late, so that

@@ -60,6 +60,21 @@ TEST_CASE("Other rules are the strategy maxtext with them") {
                     "[embed, [fsdp, expert]]");
 }
 
+// layers/pipeline.py of maxtext 0.2.5: one loop whose inputs and results are in state_io, dealt out
+// over the stages. 80 layers over 4 slices of 10 at a time go round twice.
+TEST_CASE("Stages are one program, over slices too") {
+  LaunchOptions options{.devices = 64, .machine = "tpu-v5p"};
+  options.overrides = {"per_device_batch_size=2", "num_slices=4", "dcn_pipeline_parallelism=4",
+                       "num_layers_per_pipeline_stage=10", "num_pipeline_microbatches=8"};
+  const Json experiment =
+      *import_launch("maxtext", "model_name: llama2-70b\n", "a.yml", options).experiment;
+  CHECK(experiment["strategy"]["pipeline"] ==
+        Json{{"schedule", "shifting"}, {"stream_io", true}, {"repeats", 2}});
+  CHECK(experiment["slices"] == Json{{"stage", 4}});
+  CHECK(experiment["machine"] == "tpu-v5p");
+  CHECK(experiment["workload"]["microbatches"] == 8);
+}
+
 TEST_CASE("Gemma 4 by its name and by its sizes") {
   const Json routed = made("model_name: gemma4-26b\n")["workload"]["model"];
   CHECK(routed["model_type"] == "gemma4_text");

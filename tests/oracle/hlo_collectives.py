@@ -23,9 +23,10 @@ SAME_NUMBERS = {"convert", "copy", "bitcast", "reshape", "transpose"}
 
 
 class Instruction:
-    def __init__(self, name, result, opcode, operands, rest):
-        self.name, self.result, self.opcode, self.operands, self.rest = (
-            name, result, opcode, operands, rest)
+    def __init__(self, name, result, opcode, inside, rest):
+        self.name, self.result, self.opcode, self.inside, self.rest = (
+            name, result, opcode, inside, rest)
+        self.operands = re.findall(r"%([\w.-]+)", inside)
 
 
 def sizes(text):
@@ -36,7 +37,8 @@ def sizes(text):
 
 def computations(text):
     found, current = {}, None
-    for line in text.splitlines():
+    without_layouts = re.sub(r"(\w\[[\d,]*\])\{[^{}]*\}", r"\1", text)
+    for line in without_layouts.splitlines():
         opening = re.match(r"(?:ENTRY )?%(\S+) \(.*\{$", line)
         if opening:
             current = found[opening[1]] = []
@@ -45,8 +47,7 @@ def computations(text):
             continue
         one = re.match(r"\s*(?:ROOT )?%(\S+) = (\(.*?\)|\S+) ([\w-]+)\((.*?)\)(.*)$", line)
         if one and current is not None:
-            operands = re.findall(r"%([\w.-]+)", one[4])
-            current.append(Instruction(one[1], one[2], one[3], operands, one[5]))
+            current.append(Instruction(*one.groups()))
     return found
 
 
@@ -94,6 +95,20 @@ def opcode(instruction, module):
     return instruction.opcode
 
 
+def trip_count(loop, module):
+    """As XLA knows it or, where its text does not say so, what the loop's counter is compared with."""
+    known = re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.rest)
+    if known:
+        return int(known[1])
+    condition = module[re.search(r"condition=%([\w.-]+)", loop.rest)[1]]
+    numbers = {one.name: int(one.inside) for one in condition
+               if one.opcode == "constant" and one.inside.isdigit()}
+    compared = condition[-1]
+    if compared.opcode != "compare" or "direction=LT" not in compared.rest:
+        raise ValueError(f"a loop that counts in an unknown way: {compared.name}")
+    return numbers[compared.operands[1]]
+
+
 def only_sliced(name, body, module, index=None):
     """Whether nothing but a dynamic-slice reads a value, or an element of it."""
     users = [one for one in body if name in one.operands]
@@ -127,8 +142,8 @@ def collectives(text, one_gather_per_value=False):
             if kind in KINDS:
                 add(one, kind, body, times)
             elif one.opcode == "while":
-                trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.rest)
-                count(module[re.search(r"body=%([\w.-]+)", one.rest)[1]], times * int(trips[1]))
+                body = module[re.search(r"body=%([\w.-]+)", one.rest)[1]]
+                count(body, times * trip_count(one, module))
             elif one.opcode in ("call", "conditional"):
                 for called in re.findall(r"to_apply=%([\w.-]+)", one.rest):
                     count(module[called], times)
