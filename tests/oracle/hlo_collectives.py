@@ -13,8 +13,11 @@ spelled in two forms.
 
 import collections
 import itertools
+import json
 import math
+import os
 import re
+import subprocess
 
 BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8,
          "u64": 8, "f64": 8}
@@ -192,3 +195,24 @@ def planned(plan):
 def lines(counts):
     return [f"{n} x {kind} of {payload} bytes in {where}"
             for (kind, where, payload), n in sorted(counts.items())]
+
+
+def plan_of(shardsim, folder, documents):
+    """Of the plan that shardsim makes of step.json, one of the documents (name: JSON) in the folder."""
+    for name, document in documents.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(document, file)
+    done = subprocess.run([shardsim, "plan", "step.json", "--format", "json"], capture_output=True,
+                          text=True, cwd=folder, check=False)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return planned(json.loads(done.stdout))
+
+
+def are_same(name, theirs, ours):
+    """Prints what only one side has."""
+    if theirs == ours:
+        return True
+    print(f"DIFFERENT {name}", "  XLA alone:", *(f"    {line}" for line in lines(theirs - ours)),
+          "  shardsim alone:", *(f"    {line}" for line in lines(ours - theirs)), sep="\n")
+    return False

@@ -21,9 +21,7 @@ stages, and moves it by four permutes. What differs and is undone:
 
 import argparse
 import collections
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -237,16 +235,6 @@ def steps():
                     yield Step(stages, microbatches, repeats, stream)
 
 
-def plan_of(shardsim, step, folder):
-    with open(os.path.join(folder, "step.json"), "w", encoding="utf-8") as file:
-        json.dump(step.experiment(), file)
-    done = subprocess.run([shardsim, "plan", "step.json", "--format", "json"], capture_output=True,
-                          text=True, cwd=folder, check=False)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return hlo_collectives.planned(json.loads(done.stdout))
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shardsim")
@@ -260,14 +248,10 @@ def main():
                 continue
             text = step.lower().compile().as_text()
             theirs = step.compared(hlo_collectives.collectives(text, one_gather_per_value=True))
-            ours = step.compared(plan_of(shardsim, step, folder))
+            ours = step.compared(hlo_collectives.plan_of(shardsim, folder,
+                                                         {"step.json": step.experiment()}))
             done += 1
-            if theirs != ours:
-                different += 1
-                print(f"DIFFERENT {step.name}", "  XLA alone:",
-                      *(f"    {line}" for line in hlo_collectives.lines(theirs - ours)),
-                      "  shardsim alone:",
-                      *(f"    {line}" for line in hlo_collectives.lines(ours - theirs)), sep="\n")
+            different += not hlo_collectives.are_same(step.name, theirs, ours)
     print(f"{done - different} of {done} steps have the same collectives")
     sys.exit(1 if different else 0)
 

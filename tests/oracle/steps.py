@@ -20,10 +20,8 @@ here, for a classifier. What XLA does beyond the program is switched off or undo
 """
 
 import argparse
-import json
 import math
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -271,17 +269,6 @@ def steps():
                              megatron, step, split, outputs)
 
 
-def plan_of(shardsim, step, folder):
-    for name, document in (("model.json", step.model.config()), ("step.json", step.experiment())):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            json.dump(document, file)
-    done = subprocess.run([shardsim, "plan", "step.json", "--format", "json"], capture_output=True,
-                          text=True, cwd=folder, check=False)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return hlo_collectives.planned(json.loads(done.stdout))
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shardsim")
@@ -296,15 +283,11 @@ def main():
             compiled = step.lower().compile(
                 compiler_options={"xla_disable_hlo_passes": step.PASSES_OFF})
             theirs = hlo_collectives.collectives(compiled.as_text(), step.ONE_GATHER_PER_VALUE)
-            ours = plan_of(shardsim, step, folder)
+            ours = hlo_collectives.plan_of(shardsim, folder, {"model.json": step.model.config(),
+                                                              "step.json": step.experiment()})
             done += 1
             executions += sum(theirs.values())
-            if theirs != ours:
-                different += 1
-                print(f"DIFFERENT {step.name}", "  XLA alone:",
-                      *(f"    {line}" for line in hlo_collectives.lines(theirs - ours)),
-                      "  shardsim alone:",
-                      *(f"    {line}" for line in hlo_collectives.lines(ours - theirs)), sep="\n")
+            different += not hlo_collectives.are_same(step.name, theirs, ours)
     print(f"{done - different} of {done} steps have the same collectives "
           f"({executions} executions of collectives in XLA)")
     sys.exit(1 if different else 0)
