@@ -85,15 +85,16 @@ Json model_layers_json(const ModelReport& model) {
 }
 
 // The experts' number as one more set of numbers, in the place of the name's "*".
-void number_experts(models::NamePattern& pattern, std::int64_t experts) {
+void number_experts(models::NamePattern& pattern, std::int64_t first, std::int64_t experts) {
   const std::size_t star = pattern.name.find('*');
   std::size_t before = 0;
   for (std::size_t at = pattern.name.find("{}"); at < star; at = pattern.name.find("{}", at + 2)) {
     ++before;
   }
   pattern.name.replace(star, 1, "{}");
-  pattern.sets.insert(pattern.sets.begin() + static_cast<std::ptrdiff_t>(before),
-                      experts == 1 ? "0" : fmt::format("0-{}", experts - 1));
+  pattern.sets.insert(
+      pattern.sets.begin() + static_cast<std::ptrdiff_t>(before),
+      experts == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, first + experts - 1));
 }
 
 // Of files whose tensors are not the module tree's.
@@ -103,13 +104,13 @@ Json hub_tensors_json(const ModelReport& model) {
   std::vector<std::string> likeness;
   for (const models::HubTensor& tensor : tensors) {
     names.push_back(tensor.name);
-    likeness.push_back(
-        fmt::format("{}{} {}", dims_text(tensor.shape), name_of(tensor.dtype), tensor.experts));
+    likeness.push_back(fmt::format("{}{} {} {}", dims_text(tensor.shape), name_of(tensor.dtype),
+                                   tensor.experts, tensor.first));
   }
   Json list = Json::array();
   for (models::NamePattern& pattern : models::fold_patterns(names, likeness)) {
     const models::HubTensor& one = tensors[pattern.members.front()];
-    if (one.experts > 0) number_experts(pattern, one.experts);
+    if (one.experts > 0) number_experts(pattern, one.first, one.experts);
     Json tensor = {{"name", pattern.name}};
     if (pattern.sets.size() == 1) tensor["instances"] = pattern.sets[0];
     if (pattern.sets.size() > 1) tensor["instances"] = pattern.sets;

@@ -7,7 +7,8 @@ the tensors of the hub's files, by transformers' own conversion run backwards.
 model_cases.json lists them, an architecture each with keys of its configuration; none is among
 tests/golden/models. Keys that a case does not give have their class's defaults. The file that shardsim
 reads is what save_pretrained writes, all keys of the class; with "hub": true it holds the case's keys
-alone, as older files on the hub do, and the defaults of both programs are compared.
+alone, as older files on the hub do, and the defaults of both programs are compared. "files" says why
+a case's tensors of files are not compared: conversions whose patterns match more when run backwards.
 """
 
 import argparse
@@ -121,7 +122,7 @@ def differences(case, shardsim):
                  for name in expected if name in found and expected[name] != found[name]]
     if ties != sorted(sorted(group) for group in report["tied"]):
         messages.append(f"ties: expected {ties}, found {report['tied']}")
-    if isinstance(model, transformers.PreTrainedModel):
+    if isinstance(model, transformers.PreTrainedModel) and "files" not in case:
         messages += file_differences(model, report)
     return messages, len(expected)
 

@@ -39,7 +39,11 @@ Projections project(Eager& e, const DeltaNet& n, const Value& x) {
     run_linear(e, "v_proj", x, values, false);
     p.qkv = e.make({x.shape[0], x.shape[1], 2 * keys + values}, e.dtype(), true);
     p.b = run_linear(e, "b_proj", x, n.value_heads, false);
-    if (n.by_channel()) {
+    if (n.projections == DeltaProjections::whole_channels) {
+      p.z = run_linear(e, "g_proj", x, values, false);
+      const Scope gate(e, "forget_gate");
+      p.a = run_linear(e, "f_proj", x, keys, false);
+    } else if (n.by_channel()) {
       p.z =
           run_linear(e, "g_b_proj", run_linear(e, "g_a_proj", x, n.key_dim, false), values, false);
       const Scope gate(e, "forget_gate");
@@ -85,6 +89,21 @@ void save_rule(Eager& e, const DeltaNet& n, const Value& x) {
   e.count_scan(e.times(e.times(batch * sequence, n.value_heads), per_head));
 }
 
+// Of Ling: a bound times sigmoid(exp(a) (x + bias)), or -exp(a) softplus(x + bias), in fp32.
+void decays_of_ling(Eager& e, const DeltaNet& n, const Value& x) {
+  const Scope at(e, "forget_gate");
+  const Value bias = e.parameter("dt_bias", {x.last()});
+  const Value rate = e.apply(e.parameter("A_log", {n.key_heads}), Keeps::result);
+  const Value sum = e.add(e.cast(x, DType::f32), bias);
+  if (!n.bounded) {
+    e.multiply(e.scaled(rate), e.apply(sum, Keeps::input));
+    return;
+  }
+  e.save(rate);
+  e.save(sum);
+  e.scaled(e.apply(e.make(sum.shape, DType::f32, true), Keeps::result));
+}
+
 // -exp(a) softplus(x + bias), in fp32; Kimi's by hand.
 void decays(Eager& e, const DeltaNet& n, const Value& x) {
   if (!n.by_channel()) {
@@ -94,6 +113,7 @@ void decays(Eager& e, const DeltaNet& n, const Value& x) {
     e.multiply(e.scaled(decay), e.apply(step, Keeps::input));
     return;
   }
+  if (n.projections == DeltaProjections::whole_channels) return decays_of_ling(e, n, x);
   const Scope at(e, "forget_gate");
   const Value bias = e.cast(e.parameter("dt_bias", {x.last()}), DType::f32);
   const Value decay =

@@ -24,6 +24,7 @@ enum class DeltaProjections : std::uint8_t {
   qkv_z_b_a,  // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a (Qwen3.5)
   each,       // q_proj, k_proj, v_proj, put together; g_proj, b_proj, a_proj (OLMo Hybrid)
   channels,   // the first three and b_proj; forget_gate.f_{a,b}_proj, g_{a,b}_proj (Kimi Linear)
+  whole_channels,  // of these forget_gate.f_proj and g_proj (Ling 3)
 };
 
 struct DeltaNet {
@@ -35,9 +36,13 @@ struct DeltaNet {
   std::int64_t kernel = 0;
   DeltaProjections projections = DeltaProjections::qkvz_ba;
   std::string norm = "norm", out = "out_proj";
+  bool bounded = false;        // decays of channels through a sigmoid, not a softplus
   bool doubled_steps = false;  // up to 2, for negative eigenvalues
 
-  [[nodiscard]] bool by_channel() const { return projections == DeltaProjections::channels; }
+  [[nodiscard]] bool by_channel() const {
+    return projections == DeltaProjections::channels ||
+           projections == DeltaProjections::whole_channels;
+  }
 
   bool operator==(const DeltaNet&) const = default;
 };

@@ -76,7 +76,13 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   if (a.sinks) e.parameter("sinks", {a.heads});
   Value out = run_attention_kernel(e, query, key, value,
                                    {.dropout = a.dropout, .by_heads = a.turned, .sinks = a.sinks});
-  if (!a.gate.empty()) {
+  if (a.gate_per_head) {
+    const Value gate = run_linear(e, a.gate, x, a.heads, /*bias=*/false);
+    const Value open = e.cast(e.apply(e.cast(gate, DType::f32), Keeps::result), e.dtype());
+    const Shape by_head{out.shape[0], out.shape[1], a.heads, a.value_dim};
+    const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
+    out = Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
+  } else if (!a.gate.empty()) {
     const Value gate = run_linear(e, a.gate, x, out.last(), /*bias=*/false);
     out = e.multiply(out, e.apply(gate, Keeps::result));
   }

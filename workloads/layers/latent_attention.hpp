@@ -40,8 +40,9 @@ struct LatentAttention {
   bool scaled = false;             // latents times numbers (LongCat-Flash)
   bool complex_rotary = false;     // DeepSeek-V2's; V3 multiplies by cos and sin
   bool scale_by_position = false;  // queries times a number for each position (Mistral 4)
-  std::string gate{};  // a projection of x whose sigmoid multiplies the result; empty: none
-  bool sinks = false;  // one more score for each head
+  std::string gate{};          // a projection of x whose sigmoid multiplies the result; empty: none
+  bool gate_per_head = false;  // one number for each head, in fp32 (Ling 3)
+  bool sinks = false;          // one more score for each head
   double dropout = 0;
   std::optional<KeyIndex> index{};
   std::int64_t chosen = 0;  // keys that a query sees, by the index of this layer or of one before

@@ -30,7 +30,7 @@ bool is_one_of(const Mixer& mixer) {
 
 bool generates(const Mixer& mixer) {
   return is_one_of<DifferentialAttention, LightningAttention, CompressedAttention, RwkvTimeMix,
-                   RwkvChannelMix, StreamNorm, MatrixMemory>(mixer);
+                   RwkvChannelMix, StreamNorm, MatrixMemory, IndexedAttention>(mixer);
 }
 
 std::string to_text(const Mixer& mixer) {

@@ -10,6 +10,7 @@
 #include "workloads/layers/convolved_attention.hpp"
 #include "workloads/layers/differential_attention.hpp"
 #include "workloads/layers/grouped_convolutions.hpp"
+#include "workloads/layers/indexed_attention.hpp"
 #include "workloads/layers/lightning_attention.hpp"
 #include "workloads/layers/local_attention.hpp"
 #include "workloads/layers/matrix_memory.hpp"
@@ -25,7 +26,7 @@ struct Mixer {
   std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
                GroupedMlp, ConvolvedAttention, RelativeAttention, PaddedAttention, BlockAttention,
                BottleneckLayer, LocalAttention, CompressedAttention, RwkvTimeMix, RwkvChannelMix,
-               StreamNorm, MatrixMemory>
+               StreamNorm, MatrixMemory, IndexedAttention>
       what;
 
   bool operator==(const Mixer&) const = default;

@@ -54,7 +54,14 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
     Shape half = both.shape;
     half.back() = mlp.width;
     const Value gate = Eager::view(both, half);
-    inner = e.multiply(Eager::view(both, half), activate(e, mlp.activation, gate));
+    if (mlp.clamped) {
+      const Value kept = e.apply(gate, Keeps::input);
+      const Value up = e.scaled(e.apply(Eager::view(both, half), Keeps::input));
+      const Value open = e.apply(e.scaled(kept), Keeps::result);
+      inner = e.multiply(up, e.multiply(kept, open));
+    } else {
+      inner = e.multiply(Eager::view(both, half), activate(e, mlp.activation, gate));
+    }
   }
   inner = run(e, mlp.inner_norm, e.dropout(inner, mlp.inner_dropout));
   const Value out = mlp.down_bias ? run_linear(e, mlp.down, inner, hidden, /*bias=*/true)

@@ -32,6 +32,8 @@ struct Mlp {
   bool sparse =
       false;  // what the gate gives counts from so many deviations above the mean (Gemma 3n)
   bool limited = false;  // gate and up are clamped first
+  // Of fused_gate: (up + 1) * gate * sigmoid(a gate), both clamped first (GPT-OSS', MiniMax M3).
+  bool clamped = false;
   std::string gate = "gate_proj";
   std::string up = "up_proj";  // of fused_gate: both
   std::string down = "down_proj";

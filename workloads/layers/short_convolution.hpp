@@ -16,6 +16,8 @@ struct ShortConvolution {
   std::string name = "conv";
   std::int64_t kernel = 0;
   bool bias = false;
+  bool padded =
+      false;  // torch's own, over zeros at both ends, whose operations are counted (LFM 3)
 
   bool operator==(const ShortConvolution&) const = default;
 };

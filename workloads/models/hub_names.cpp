@@ -91,7 +91,8 @@ void add_experts(std::vector<HubTensor>& tensors, const ExpertFiles& names,
     tensors.push_back({fmt::format("{}.*.{}.weight", experts, name),
                        {out, stacked.shape[2]},
                        stacked.dtype,
-                       stacked.shape[0]});
+                       stacked.shape[0],
+                       stacked.first});
   };
   if (what == "gate_up_proj") {
     add(names.gate, stacked.shape[1] / 2);
@@ -119,7 +120,7 @@ bool add_cut(std::vector<HubTensor>& tensors, const Cut& cut, HubTensor tensor) 
   const std::size_t at = tensor.name.find(cut.module);
   if (at == std::string::npos) return false;
   const std::string name = tensor.name;
-  tensor.shape[0] /= static_cast<std::int64_t>(cut.files.size());
+  tensor.shape[cut.dimension] /= static_cast<std::int64_t>(cut.files.size());
   for (const std::string_view file : cut.files) {
     tensor.name = std::string(name).replace(at, cut.module.size(), file);
     tensors.push_back(tensor);
@@ -162,9 +163,18 @@ std::vector<HubTensor> hub_rows(const std::string& family, const ModelCounts& co
   const HubFamily* found = find_family(family);
   const HubFamily& names = found == nullptr ? as_they_are : *found;
   std::vector<HubTensor> tensors;
+  const auto is_in = [](const std::string& name, std::string_view part) {
+    return !part.empty() && name.find(part) != std::string::npos;
+  };
   for (const Parameter& parameter : counts.parameters) {
-    add_tensor(tensors, names, {renamed(names, parameter.name), parameter.shape, parameter.dtype},
-               parameter.experts > 0);
+    HubTensor tensor{renamed(names, parameter.name), parameter.shape, parameter.dtype};
+    if (parameter.experts > 0 && is_in(parameter.name, names.behind)) {
+      tensor.first = parameter.shape[0];
+    }
+    for (const std::string_view part : names.turned) {
+      if (is_in(parameter.name, part)) std::swap(tensor.shape[0], tensor.shape[1]);
+    }
+    add_tensor(tensors, names, std::move(tensor), parameter.experts > 0);
   }
   for (const Buffer& buffer : counts.buffers) {
     tensors.push_back({renamed(names, buffer.name), buffer.shape, buffer.dtype});
@@ -181,9 +191,9 @@ std::vector<HubTensor> hub_tensors(const std::string& family, const ModelCounts&
     }
     const std::size_t star = row.name.find('*');
     for (std::int64_t i = 0; i < row.experts; ++i) {
-      tensors.push_back(
-          {fmt::format("{}{}{}", row.name.substr(0, star), i, row.name.substr(star + 1)), row.shape,
-           row.dtype});
+      tensors.push_back({fmt::format("{}{}{}", row.name.substr(0, star), row.first + i,
+                                     row.name.substr(star + 1)),
+                         row.shape, row.dtype});
     }
   }
   return tensors;

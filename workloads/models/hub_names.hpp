@@ -24,6 +24,7 @@ struct HubTensor {
   Shape shape;
   DType dtype = DType::bf16;
   std::int64_t experts = 0;  // of a family's rows: one for each, whose number is the name's "*"
+  std::int64_t first = 0;    // of these numbers
 };
 
 // Whether the family's files differ from its module tree.

@@ -281,8 +281,9 @@ HubTable beside_text() {
 const HubTable& hub_families() {
   static const HubTable all = [] {
     HubTable table;
-    for (const HubTable& part : {mixtures(), renamed_mixtures(), independent_streams(),
-                                 older_mixtures(), texts(), images(), networks(), beside_text()}) {
+    for (const HubTable& part :
+         {mixtures(), renamed_mixtures(), independent_streams(), older_mixtures(), texts(),
+          images(), networks(), beside_text(), recent_hub_families()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;

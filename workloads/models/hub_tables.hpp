@@ -24,6 +24,7 @@ struct Fusion {
 struct Cut {
   std::string_view module;
   std::vector<std::string_view> files;
+  std::size_t dimension = 0;  // that is cut
 };
 
 struct HubFamily {
@@ -32,10 +33,14 @@ struct HubFamily {
   ExpertFiles experts{};
   std::vector<Fusion> fusions{};
   std::vector<Cut> cuts{};
+  std::string_view behind{};               // whose experts' numbers follow those of others
+  std::vector<std::string_view> turned{};  // files have these matrices [in, out]
 };
 
 using HubTable = std::vector<HubFamily>;
 
 [[nodiscard]] const HubTable& hub_families();
+// Of these the ones of a file of their own.
+[[nodiscard]] HubTable recent_hub_families();
 
 }  // namespace shardsim::models

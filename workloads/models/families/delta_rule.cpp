@@ -60,6 +60,62 @@ std::vector<std::string> kimi_layer_types(const Config& c, std::int64_t layers) 
 }
 
 // Kimi's delta rule; latent attention without positions; DeepSeek-V3's experts.
+// Ling 3: gates and decays without a narrow product before, latent attention whose heads have a
+// gate each. Defaults: transformers 5.23, configuration_bailing_hybrid.py.
+ModelSpec bailing_hybrid(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 32});
+  LatentAttention attention = read_latent(c, n);
+  attention.q_rank = 0;
+  attention.gate = "g_proj";
+  attention.gate_per_head = true;
+  DeltaNet net;
+  net.name = "self_attn";
+  net.projections = DeltaProjections::whole_channels;
+  net.norm = "o_norm";
+  net.out = "o_proj";
+  net.key_heads = net.value_heads = n.heads;
+  // A file that transformers wrote has in "head_dim" what is turned of latent attention.
+  net.key_dim = net.value_dim =
+      c.given("linear_head_dim") ? c.size("linear_head_dim") : c.size("head_dim", 128);
+  net.kernel = c.size("short_conv_kernel_size|linear_conv_kernel_dim", 4);
+  net.bounded = c.flag("kda_safe_gate", true);
+  c.pass_over({"linear_num_heads", "kda_lower_bound", "layer_group_size", "head_dim",
+               "moe_renormalize", "num_expert_group", "model_max_length", "num_shared_experts",
+               "num_experts_per_token", "num_local_experts", "mtp_loss_scaling_factor",
+               "num_mtp_layers"});
+  Experts experts = read_experts(c, n, "num_experts|num_local_experts", 512,
+                                 "num_experts_per_token|num_experts_per_tok", 8,
+                                 c.size("moe_intermediate_size", 768));
+  experts.router.fp32 = true;
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.correction_bias = "e_score_correction_bias";
+  experts.router.correction_flat = true;
+  if (c.flag("moe_renormalize|norm_topk_prob", true)) {
+    experts.router.renormalize = Renormalize::offset;
+  }
+  experts.shared = llama_mlp(n);
+  experts.shared->name = "shared_experts";
+  experts.shared->width = experts.width * c.size("num_shared_experts|n_shared_experts", 1);
+  const std::int64_t group = c.size("layer_group_size", 6);
+  const std::int64_t dense = c.count("first_k_dense_replace", 2);
+  const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
+    return std::string((i + 1) % group == 0 ? "full_attention" : "linear_attention");
+  });
+  const auto mlps = layer_types(
+      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool is_dense = mlps[static_cast<std::size_t>(i)] == "dense";
+                   const bool full = is_full(types, i);
+                   const std::string name = std::string(full ? "attention" : "delta rule") +
+                                            (is_dense ? ", dense" : ", experts");
+                   LayerKind layer = latent_layer(n, name, attention, experts);
+                   if (!full) layer.branches[0].body = net;
+                   if (is_dense) layer.branches[1].body = llama_mlp(n);
+                   return layer;
+                 }));
+}
+
 ModelSpec kimi_linear(const Config& c) {
   Sizes n = read_sizes(c, {});
   n.tied = false;  // whatever the file says
@@ -116,6 +172,7 @@ ModelSpec kimi_linear(const Config& c) {
 
 std::vector<Family> delta_rule_families() {
   return {{"OlmoHybridForCausalLM", "olmo_hybrid", olmo_hybrid},
+          {"BailingHybridForCausalLM", "bailing_hybrid", bailing_hybrid},
           {"KimiLinearForCausalLM", "kimi_linear", kimi_linear}};
 }
 

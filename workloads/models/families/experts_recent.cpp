@@ -179,7 +179,7 @@ ModelSpec laguna(const Config& c) {
   base.gate_name = "g_proj";
   const auto gating = c.json().find("gating");
   const bool by_number = gating && gating->is_string() && gating->string() == "per-element";
-  base.gate_per_head = !by_number;
+  base.gate_per_head = base.gate_softplus = !by_number;
   c.pass_over({"gating"});
   const auto types =
       layer_types(c, n.layers, [](std::int64_t) { return std::string("full_attention"); });

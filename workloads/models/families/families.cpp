@@ -102,6 +102,9 @@ constexpr std::array tables = {dense_families,
                                block_attention_families,
                                long_t5_families,
                                q_former_families,
+                               document_families,
+                               sparse_image_text_families,
+                               more_image_text_families,
                                deepseek_v4_families,
                                megatron_families};
 

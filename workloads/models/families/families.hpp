@@ -83,6 +83,9 @@ struct Family {
 [[nodiscard]] std::vector<Family> block_attention_families();
 [[nodiscard]] std::vector<Family> long_t5_families();
 [[nodiscard]] std::vector<Family> q_former_families();
+[[nodiscard]] std::vector<Family> document_families();
+[[nodiscard]] std::vector<Family> sparse_image_text_families();
+[[nodiscard]] std::vector<Family> more_image_text_families();
 [[nodiscard]] std::vector<Family> deepseek_v4_families();
 [[nodiscard]] std::vector<Family> image_diffusion_families();
 [[nodiscard]] std::vector<Family> joint_image_diffusion_families();

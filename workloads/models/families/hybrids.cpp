@@ -171,6 +171,62 @@ ModelSpec lfm2_like(const Config& c, std::int64_t width, const std::optional<Exp
   return spec;
 }
 
+std::string lfm3_type(std::int64_t layer) {
+  if (layer % 4 == 2) return "full_attention";
+  return layer > 0 && layer % 4 == 0 ? "sliding_attention" : "conv";
+}
+
+// A gate of each head, norms of what a branch gives; layers that attend have windows, too.
+ModelSpec lfm3(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 4,
+                                 .head_dim = 128,
+                                 .tied = true,
+                                 .hidden = 2048,
+                                 .width = 7680,
+                                 .vocab = 128000});
+  Attention base = llama_attention(c, n);
+  base.q_norm = {n.norm, "q_norm"};
+  base.k_norm = {n.norm, "k_norm"};
+  base.rotary.fp32 = true;
+  // Frequencies of the other half are zero ("proportional"): the whole head is turned.
+  static_cast<void>(c.rotary_number("full_attention", "partial_rotary_factor", 0.5));
+  if (c.flag("use_attention_gate", true)) {
+    base.gate_name = "g_proj";
+    base.gate_per_head = true;
+  }
+  ShortConvolution convolution;
+  convolution.kernel = c.size("conv_L_cache", 7);
+  convolution.padded = true;
+  convolution.bias = c.flag("conv_bias", false);
+  Mlp mlp = llama_mlp(n);
+  mlp.name = "feed_forward";
+  mlp.gate = "w1";
+  mlp.up = "w3";
+  mlp.down = "w2";
+  const bool normed = c.flag("use_sandwich_norm", true);
+  const auto types = layer_types(c, n.layers, lfm3_type);
+  ModelSpec spec =
+      decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                const bool full = is_full(types, i);
+                const bool convolves = types[static_cast<std::size_t>(i)] == "conv";
+                Attention attention = base;
+                attention.window = full ? 0 : c.count("sliding_window", 256);
+                attention.rotary.table = full ? "rotary" : "rotary of windows";
+                const char* name = convolves ? "convolution" : full ? "attention" : "windowed";
+                LayerKind layer = llama_layer(n, name, attention, mlp);
+                if (convolves) layer.branches[0].body = convolution;
+                layer.branches[0].before.name = "operator_norm";
+                layer.branches[1].before.name = "ffn_norm";
+                if (normed) {
+                  layer.branches[0].after = {n.norm, "post_operator_norm"};
+                  layer.branches[1].after = {n.norm, "post_ffn_norm"};
+                }
+                return layer;
+              }));
+  spec.stacks[0].norm.name = "model.embedding_norm";
+  return spec;
+}
+
 ModelSpec lfm2(const Config& c) { return lfm2_like(c, lfm2_width(c), std::nullopt, 0); }
 
 // The first layers have MLPs, the others experts.
@@ -193,6 +249,7 @@ std::vector<Family> hybrid_families() {
           {"GraniteMoeHybridForCausalLM", "granitemoehybrid", granitemoehybrid},
           {"FalconH1ForCausalLM", "falcon_h1", falcon_h1},
           {"Lfm2ForCausalLM", "lfm2", lfm2},
+          {"Lfm3ForCausalLM", "lfm3", lfm3},
           {"Lfm2MoeForCausalLM", "lfm2_moe", lfm2_moe}};
 }
 

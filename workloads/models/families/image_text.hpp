@@ -27,6 +27,11 @@ void add_silent(ModelSpec& spec, Stack stack);
 void add_linear(ModelSpec& spec, const std::string& name, std::int64_t out, std::int64_t in,
                 bool bias);
 void add_norm(ModelSpec& spec, const std::string& name, std::int64_t width, bool bias);
+// A convolution of this weight; a table of embeddings.
+void add_convolution(ModelSpec& spec, const std::string& name, Shape weight, bool bias);
+void add_table(ModelSpec& spec, const std::string& name, std::int64_t rows, std::int64_t width);
+// The parameters and buffers of a network that does not run.
+void add_network(ModelSpec& spec, const Blueprint& network, const Place& place);
 
 // A stack of images' encoder layers.
 struct TowerNames {
@@ -49,6 +54,8 @@ struct SiglipDefaults {
   std::int64_t heads = 12;
   bool head = true;
   bool flat = false;
+  std::int64_t image = 224, width = 3072, layers = 12;
+  bool places = true;  // a table of places
 };
 
 // Towers under `at`; their width.
@@ -61,6 +68,12 @@ std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string&
 // A convolution over patches of two frames; the width of patches that are merged.
 std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::string& at,
                               std::int64_t hidden, std::int64_t usual_patch);
+// Qwen2.5-VL's tower, with RMS norms and gated MLPs, and what merges its patches.
+void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string& at,
+                        std::int64_t usual_kv_heads = 0);
+// InternVL's around a text model; `layers` of its tower.
+[[nodiscard]] ModelSpec internvl_like(const Config& c, std::string_view text, bool tied,
+                                      const std::string& layers);
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 

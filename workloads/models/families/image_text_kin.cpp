@@ -104,8 +104,11 @@ std::int64_t square(const Config& c, std::string_view key, std::int64_t otherwis
   return sides[0];
 }
 
-ModelSpec internvl(const Config& c) {
-  ModelSpec spec = read_inside(c, "qwen2", true);
+}  // namespace
+
+ModelSpec internvl_like(const Config& c, std::string_view text, bool tied,
+                        const std::string& layers) {
+  ModelSpec spec = read_inside(c, text, tied);
   const Config images = images_of(c);
   images.pass_over({"attention_dropout", "hidden_dropout_prob", "projection_dropout", "dropout",
                     "layer_scale_init_value"});
@@ -127,7 +130,7 @@ ModelSpec internvl(const Config& c) {
   spec.apart.push_back({patches + ".bias", {hidden}});
   const bool is_rms = images.text("norm_type", "layer_norm") == "rms_norm";
   Stack stack =
-      tower(at + "encoder.layer", hidden, images.size("num_hidden_layers", 24),
+      tower(at + layers, hidden, images.size("num_hidden_layers", 24),
             images.size("num_attention_heads", 16), images.size("intermediate_size", 4096),
             {.norm1 = "layernorm_before",
              .norm2 = "layernorm_after",
@@ -154,6 +157,10 @@ ModelSpec internvl(const Config& c) {
   add_silent(spec, std::move(stack));
   return spec;
 }
+
+namespace {
+
+ModelSpec internvl(const Config& c) { return internvl_like(c, "qwen2", true, "encoder.layer"); }
 
 // Command A's: squares of patches, and a gated projector.
 ModelSpec gated_projector(const Config& c, bool normed) {

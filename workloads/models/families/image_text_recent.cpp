@@ -16,8 +16,9 @@ void add_gated(ModelSpec& spec, const std::string& at, std::int64_t in, std::int
   add_linear(spec, at + "down_proj", out, width, false);
 }
 
-// GLM-4.1V and 4.5V: patches of frames, squares of features merged by a convolution.
-ModelSpec glm_vision(const Config& c, std::string_view architecture) {
+// GLM-4.1V and 4.5V: patches of frames, squares of features merged by a convolution. GLM-OCR norms
+// heads in place of patches and has no table of places.
+ModelSpec glm_vision(const Config& c, std::string_view architecture, bool norms_heads = false) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   images.pass_over({"attention_dropout", "hidden_dropout_prob"});
@@ -28,37 +29,57 @@ ModelSpec glm_vision(const Config& c, std::string_view architecture) {
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t merge = images.size("spatial_merge_size", 2);
   const std::int64_t side = images.size("image_size", 336) / patch;
-  const std::int64_t width = images.size("intermediate_size", 13696);
-  const bool bias = images.flag("attention_bias", false);
+  const std::int64_t channels = images.size("in_channels", 3);
+  const std::int64_t width = images.size("intermediate_size", norms_heads ? 4096 : 13696);
+  const bool bias = images.flag("attention_bias", norms_heads);
   const std::string at = "model.visual.";
-  spec.apart.push_back({at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
+  if (!norms_heads) {
+    spec.apart.push_back(
+        {at + "embeddings.position_embedding.weight", {side * side, hidden}, true});
+    add_norm(spec, at + "post_conv_layernorm", hidden, false);
+  }
   spec.apart.push_back({at + "patch_embed.proj.weight",
-                        {hidden, images.size("in_channels", 3),
-                         images.size("temporal_patch_size", 2), patch, patch}});
+                        {hidden, channels, images.size("temporal_patch_size", 2), patch, patch}});
   spec.apart.push_back({at + "patch_embed.proj.bias", {hidden}});
   add_linear(spec, at + "merger.proj", out, out, false);
   add_norm(spec, at + "merger.post_projection_norm", out, true);
-  add_gated(spec, at + "merger.", out, width, out);
-  add_norm(spec, at + "post_conv_layernorm", hidden, false);
+  add_gated(spec, at + "merger.", out, norms_heads ? out * channels : width, out);
   spec.apart.push_back({at + "downsample.weight", {out, hidden, merge, merge}});
   spec.apart.push_back({at + "downsample.bias", {out}});
   add_norm(spec, at + "post_layernorm", hidden, false);
-  Stack stack =
-      tower(at + "blocks", hidden, images.size("depth", 24), images.size("num_heads", 12), out,
-            {.norm1 = "norm1",
-             .norm2 = "norm2",
-             .attention = "attn",
-             .out = "proj",
-             .up = "up_proj",
-             .down = "down_proj",
-             .qkv = "qkv",
-             .norm = NormKind::rms,
-             .bias = false,
-             .form = MlpForm::gated});
+  Stack stack = tower(at + "blocks", hidden, images.size("depth", 24), images.size("num_heads", 12),
+                      norms_heads ? width : out,
+                      {.norm1 = "norm1",
+                       .norm2 = "norm2",
+                       .attention = "attn",
+                       .out = "proj",
+                       .up = "up_proj",
+                       .down = "down_proj",
+                       .qkv = "qkv",
+                       .norm = NormKind::rms,
+                       .bias = false,
+                       .form = MlpForm::gated});
   for (LayerKind& kind : stack.kinds) {
-    set_biases(std::get<Attention>(kind.branches[0].body), bias, false);
+    auto& attention = std::get<Attention>(kind.branches[0].body);
+    set_biases(attention, bias, norms_heads && bias);
+    if (!norms_heads) continue;
+    attention.q_norm = {NormKind::rms, "q_norm"};
+    attention.k_norm = {NormKind::rms, "k_norm"};
+    std::get<Mlp>(kind.branches[1].body).bias = bias;
   }
   add_silent(spec, std::move(stack));
+  return spec;
+}
+
+ModelSpec glm_ocr(const Config& c) {
+  const Config text = nested(c, "text_config");
+  ModelSpec spec = glm_vision(c, "Glm4ForCausalLM", /*norms_heads=*/true);
+  for (LayerKind& kind : spec.stacks.back().kinds) {
+    auto& attention = std::get<Attention>(kind.branches[0].body);
+    set_biases(attention, false, false);
+    if (!text.given("head_dim")) attention.head_dim = spec.stacks.back().hidden / attention.heads;
+    attention.rotary.dims = rotary_dims(text, attention.head_dim, 1);
+  }
   return spec;
 }
 
@@ -302,6 +323,7 @@ std::vector<Family> recent_image_text_families() {
   return {{"Glm4vForConditionalGeneration", "glm4v", glm4v},
           {"Glm4vMoeForConditionalGeneration", "glm4v_moe", glm4v_moe},
           {"Glm46VForConditionalGeneration", "glm46v", glm46v},
+          {"GlmOcrForConditionalGeneration", "glm_ocr", glm_ocr},
           {"Qwen3_5ForConditionalGeneration", "qwen3_5", qwen3_5},
           {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", qwen3_5_moe},
           {"MllamaForConditionalGeneration", "mllama", mllama},

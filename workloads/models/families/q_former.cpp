@@ -108,7 +108,8 @@ ModelSpec instruct_blip(const Config& c) { return with_q_former(c, /*reads_text=
 
 std::vector<Family> q_former_families() {
   return {{"Blip2ForConditionalGeneration", "blip-2", blip_2},
-          {"InstructBlipForConditionalGeneration", "instructblip", instruct_blip}};
+          {"InstructBlipForConditionalGeneration", "instructblip", instruct_blip},
+          {"InstructBlipVideoForConditionalGeneration", "instructblipvideo", instruct_blip}};
 }
 
 }  // namespace shardsim::models

@@ -5,6 +5,7 @@
 
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 #include "workloads/networks/rows.hpp"
 
 namespace shardsim::models {
@@ -74,12 +75,20 @@ Ref sam_picture(const Config& c, Draft& d, const std::string& prefix) {
   return d.norm(row_norm("layer_norm2"), d.convolve(square("conv2", out, 3, 1, /*bias=*/false), x));
 }
 
-ModelSpec sam_vision(const Config& c) {
+}  // namespace
+
+Blueprint sam_encoder(const Config& c, const std::string& prefix) {
   Draft d;
-  d.sum_loss(sam_picture(c, d, "vision_encoder."));
+  d.sum_loss(sam_picture(c, d, prefix));
   c.pass_over({"num_pos_feats", "scale"});  // of positions of points
+  return d.finish({.side = c.size("image_size", 1024), .takes_one_side = true});
+}
+
+namespace {
+
+ModelSpec sam_vision(const Config& c) {
   ModelSpec spec;
-  spec.network = d.finish({.side = c.size("image_size", 1024), .takes_one_side = true});
+  spec.network = sam_encoder(c, "vision_encoder.");
   spec.head.kind = HeadKind::none;
   return spec;
 }

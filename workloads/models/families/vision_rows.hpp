@@ -36,4 +36,7 @@ void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled);
 // The layers of a ViT under `prefix`, as transformers names them since 5.0: "layers", "mlp.fc1".
 [[nodiscard]] Ref vit_layers(Draft& d, const VisionSizes& n, const std::string& prefix, Ref x);
 
+// Segment Anything's, of the configuration of its images.
+[[nodiscard]] Blueprint sam_encoder(const Config& c, const std::string& prefix);
+
 }  // namespace shardsim::models

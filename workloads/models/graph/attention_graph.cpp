@@ -220,6 +220,10 @@ TensorId opened(GraphContext& c, const Attention& a, const std::string& at, Tens
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
     return c.g.elementwise(Function::multiply, at + ".gated", {out, open});
   }
+  if (!a.gate_softplus) {
+    const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
+    return c.g.elementwise(Function::multiply, at + ".gated", {out, open});
+  }
   const TensorId wide = c.g.cast(at + ".gate_fp32", gate, DType::f32);
   const TensorId open = c.g.elementwise(Function::softplus, at + ".gate_open", {wide});
   return c.g.elementwise(Function::multiply, at + ".gated",

@@ -78,8 +78,10 @@ class DeltaNetGraph {
       return c_.g.decay(at_ + ".decay", a_, of_heads("A_log"), of_heads("dt_bias"));
     }
     const LabelId one = c_.label("one", 1);
-    const TensorId log =
-        c_.g.parameter(inside("forget_gate.A_log"), {{one}, {one}, {keys_, values_}, {one}});
+    const bool is_flat = n_.projections == DeltaProjections::whole_channels;
+    const TensorId log = is_flat ? of_heads("forget_gate.A_log")
+                                 : c_.g.parameter(inside("forget_gate.A_log"),
+                                                  {{one}, {one}, {keys_, values_}, {one}});
     const TensorId bias = c_.g.parameter(inside("forget_gate.dt_bias"), {{keys_, key_dim_}});
     return c_.g.decay(at_ + ".decay", a_, log, bias);
   }
@@ -99,6 +101,11 @@ class DeltaNetGraph {
     qkv_ = c_.g.concatenate(at_ + ".q_k_v", {q, k, v}, by_key(channels_),
                             {channels_, values_, key_dim_, value_dim_});
     b_ = linear("b_proj", x, {keys_, values_}, by_key(values_));
+    if (n_.projections == DeltaProjections::whole_channels) {
+      a_ = linear("forget_gate.f_proj", x, {keys_, key_dim_}, by_key(key_dim_));
+      z_ = linear("g_proj", x, {keys_, values_, value_dim_}, by_value());
+      return;
+    }
     if (n_.by_channel()) {
       a_ = narrow("forget_gate.f", x, {keys_, key_dim_}, by_key(key_dim_));
       z_ = narrow("g", x, {keys_, values_, value_dim_}, by_value());

@@ -102,6 +102,14 @@ class LatentAttentionGraph {
   TensorId opened(TensorId x, TensorId out) {
     if (a_.gate.empty()) return out;
     const std::string name = inside(a_.gate);
+    if (a_.gate_per_head) {
+      const Dims rows{{c_.batch}, {c_.sequence}, {heads_}};
+      const TensorId gate = c_.linear({name, {heads_}, {c_.hidden}}, own(a_.gate, x), rows);
+      const TensorId wide = c_.g.cast(name + ".fp32", gate, DType::f32);
+      const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {wide});
+      return c_.g.elementwise(Function::multiply, at_ + ".gated",
+                              {out, c_.g.cast(name + ".bf16", open, c_.g.compute_dtype())});
+    }
     const TensorId gate =
         c_.linear({name, {heads_, value_}, {c_.hidden}}, own(a_.gate, x), by_heads(value_));
     const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {gate});

@@ -34,6 +34,7 @@ TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x) {
                                      {{c.batch}, {c.sequence}, {two}, {ffn}});
       return add_adapter(c, m.adapters, up + "_adapter_list", x, made, {two, ffn});
     }();
+    if (m.clamped) c.note("the clamps of gates are done in the activation's kernel");
     const std::vector<TensorId> parts = c.g.split({at + ".gate", at + ".up"}, both, two);
     const TensorId gate = c.activate(m.activation, at + ".act_fn", parts[0], at);
     inner = c.gated(at + ".product", gate, parts[1]);
