@@ -102,15 +102,21 @@ void add_experts(std::vector<HubTensor>& tensors, const ExpertFiles& names,
   }
 }
 
-// In place of the first module all of a fusion, [n * rows, ...]; nothing in place of the others.
+// In place of the first of its modules that comes all of a fusion; the others' rows add to it.
 bool add_fused(std::vector<HubTensor>& tensors, const Fusion& fusion, HubTensor tensor) {
   for (std::size_t i = 0; i < fusion.modules.size(); ++i) {
     const std::size_t at = tensor.name.find(fusion.modules[i]);
     if (at == std::string::npos) continue;
-    if (i > 0) return true;
     tensor.name.replace(at, fusion.modules[i].size(), fusion.file);
-    tensor.shape[0] *= static_cast<std::int64_t>(fusion.modules.size());
-    tensors.push_back(std::move(tensor));
+    constexpr std::ptrdiff_t near = 16;  // modules of a fusion follow each other
+    const auto end = tensors.rbegin() + std::min(near, std::ssize(tensors));
+    const auto whole = std::find_if(tensors.rbegin(), end,
+                                    [&](const auto& one) { return one.name == tensor.name; });
+    if (whole == end) {
+      tensors.push_back(std::move(tensor));
+    } else {
+      whole->shape[0] += tensor.shape[0];
+    }
     return true;
   }
   return false;

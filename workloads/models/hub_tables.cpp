@@ -173,6 +173,7 @@ std::vector<Renaming> with_attention_of_vit(std::vector<Renaming> more) {
 HubTable images() {
   const std::vector<Renaming> vit =
       with_attention_of_vit({{"^vit.layers.", "vit.encoder.layer."},
+                             {"^ijepa.layers.", "ijepa.encoder.layer."},
                              {"^deit.layers.", "deit.encoder.layer."},
                              {"^layers.", "encoder.layer."},
                              {".decoder_layers.", ".decoder_encoder.layer."},
@@ -257,7 +258,8 @@ HubTable networks() {
 HubTable beside_text() {
   return {{.families = {"llava", "llava_next", "llava_next_video", "llava_onevision", "video_llava",
                         "vipllava", "paligemma", "internvl", "aya_vision", "gemma3", "mistral3",
-                        "mllama", "qwen2_audio", "voxtral"},
+                        "mllama", "qwen2_audio", "voxtral", "audioflamingo3", "musicflamingo",
+                        "glmasr"},
            .renamings = {{"^lm_head.", "language_model.lm_head."},
                          {"^model.language_model.", "language_model.model."},
                          {"^model.vision_tower.", "vision_tower."},

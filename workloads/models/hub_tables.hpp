@@ -14,7 +14,7 @@ struct Renaming {
   std::string_view file;
 };
 
-// Modules of as many rows each that lie in files as one, in this order.
+// Modules whose rows lie in files as one matrix's, in this order.
 struct Fusion {
   std::vector<std::string_view> modules;
   std::string_view file;

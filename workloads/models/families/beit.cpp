@@ -216,11 +216,16 @@ Ref beit_decoded(const Config& c, Draft& d, const std::vector<Ref>& maps, std::i
   return d.convolve(patches("classifier", labels_of(c), 1), joined);
 }
 
-Ref beit_auxiliary(const Config& c, Draft& d, Ref map) {
+Ref beit_auxiliary(const Config& c, Draft& d, std::int64_t hidden, Ref map) {
   const Draft::In of(d, "auxiliary_head");
   const std::int64_t channels = c.size("auxiliary_channels", 256);
   Ref x = map;
-  for (std::int64_t i = 0; i < c.count("auxiliary_num_convs", 1); ++i) {
+  const std::int64_t convolutions = c.count("auxiliary_num_convs", 1);
+  if (convolutions == 0 && channels != hidden) {
+    c.fail("auxiliary_num_convs",
+           "0 leaves the encoder's channels, which auxiliary_channels are not");
+  }
+  for (std::int64_t i = 0; i < convolutions; ++i) {
     x = beit_convolution(d, "convs." + std::to_string(i), channels, 3, x);
   }
   if (c.flag("auxiliary_concat_input", false)) {
@@ -248,7 +253,7 @@ ModelSpec beit_segmentation(const Config& c) {
   d.classes(d.resize({.to_image = true}, logits));
   if (c.flag("use_auxiliary_head", true)) {
     constexpr std::size_t third = 2;
-    d.classes(d.resize({.to_image = true}, beit_auxiliary(c, d, maps[third])));
+    d.classes(d.resize({.to_image = true}, beit_auxiliary(c, d, rows.n.hidden, maps[third])));
   }
   return beit_spec(c, d);
 }

@@ -199,7 +199,7 @@ ModelSpec mpt(const Config& c) {
   double dropout = 0;
   if (const auto inner = c.sub("attn_config")) {
     dropout = inner->rate("attn_pdrop", 0);
-    if (inner->given("clip_qkv")) inner->fail("clip_qkv", "is not supported");
+    if (inner->number("clip_qkv", 0) != 0) inner->fail("clip_qkv", "is not supported");
     inner->pass_over({"attn_type", "attn_impl", "softmax_scale", "prefix_lm", "qk_ln",
                       "attn_uses_sequence_id", "alibi", "alibi_bias_max", "model_type"});
   }

@@ -91,7 +91,7 @@ ModelSpec olmo(const Config& c) {
   n.norm = NormKind::layer_plain;
   Attention attention = llama_attention(c, n);
   attention.rotary.fp32 = true;
-  attention.clamped = c.given("clip_qkv");
+  attention.clamped = c.cap("clip_qkv", 0) > 0;
   return decoder(n, llama_layer(n, "full", attention, llama_mlp(n)));
 }
 

@@ -40,7 +40,7 @@ LayerKind bert_layer(const Config& c, const Sizes& n) {
                    {.body = mlp, .joined = layer_norm("output.LayerNorm"), .dropout = dropout}}};
 }
 
-ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
+ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta, bool may_lack_types) {
   const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
   const LayerKind layer = bert_layer(c, n);
   ModelSpec spec = decoder(n, layer);
@@ -57,7 +57,7 @@ ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta) {
       .position_offset = roberta ? c.count("pad_token_id", 1) + 1 : 0,
       .position_numbers = roberta ? PositionNumbers::per_example : PositionNumbers::stored,
       .types = at + "token_type_embeddings",
-      .type_rows = c.count("type_vocab_size", 2),
+      .type_rows = may_lack_types ? c.count("type_vocab_size", 2) : c.size("type_vocab_size", 2),
       .types_per_example = roberta,
       .norm = layer_norm(at + "LayerNorm"),
       .dropout_name = at + "dropout",

@@ -14,7 +14,9 @@ namespace shardsim::models {
 [[nodiscard]] Attention encoder_attention(const Sizes& n, double dropout);
 // Norms of the sums, BERT's names; the head is a pooler.
 [[nodiscard]] LayerKind bert_layer(const Config& c, const Sizes& n);
-[[nodiscard]] ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta);
+// `may_lack_types`: of a class without a table of token types, or where the file has none of them.
+[[nodiscard]] ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta,
+                                  bool may_lack_types = false);
 // Logits of every token, of the embedding's matrix where the file ties them.
 [[nodiscard]] ModelSpec with_masked_head(ModelSpec spec, const Config& c, const std::string& name,
                                          const std::string& bias, const std::string& transform,

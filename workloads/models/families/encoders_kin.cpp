@@ -72,7 +72,7 @@ ModelSpec albert_masked(const Config& c) {
 
 // A bias of distances that all layers share; scores multiplied out.
 ModelSpec mpnet_like(const Config& c, const std::string& prefix) {
-  ModelSpec spec = bert_like(c, prefix, /*roberta=*/true);
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/true, /*may_lack_types=*/true);
   Stack& stack = spec.stacks[0];
   auto& input = std::get<TokenEmbedding>(stack.input);
   input.types.clear();
@@ -118,7 +118,9 @@ ModelSpec rotary_encoder(const Config& c, const std::string& prefix, bool biases
   Stack& stack = spec.stacks[0];
   stack.prefix = prefix + "layers";
   stack.norm = {};
-  const std::int64_t type_rows = c.count("type_vocab_size", types);
+  // GTE alone has no table where there are none.
+  const std::int64_t type_rows =
+      biases ? c.count("type_vocab_size", types) : c.size("type_vocab_size", types);
   stack.input = TokenEmbedding{.name = at + "word_embeddings",
                                .vocab = n.vocab,
                                .width = n.hidden,
@@ -174,7 +176,7 @@ ModelSpec jina_embeddings_v3_masked(const Config& c) {
 
 // BERT with norms before; a head for contacts is there and does not run.
 ModelSpec esm_like(const Config& c, const std::string& prefix) {
-  ModelSpec spec = bert_like(c, prefix, /*roberta=*/true);
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/true, /*may_lack_types=*/true);
   c.pass_over({"mask_token_id", "token_dropout", "is_folding_model", "esmfold_config", "vocab_list",
                "type_vocab_size", "hidden_act"});
   Stack& stack = spec.stacks[0];
@@ -256,7 +258,7 @@ std::string place_types(const Config& c) {
 
 // Contents and places each have scores of their own.
 ModelSpec deberta_v2_like(const Config& c, const std::string& prefix) {
-  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false, /*may_lack_types=*/true);
   c.pass_over({"legacy", "pooler_dropout", "pooler_hidden_act", "pooler_hidden_size", "conv_act"});
   if (c.count("conv_kernel_size", 0) > 0) {
     c.fail("conv_kernel_size", "a convolution beside the first layer is not supported");

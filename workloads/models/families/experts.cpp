@@ -194,7 +194,7 @@ ModelSpec olmoe(const Config& c) {
   attention.q_norm = {NormKind::rms, "q_norm"};
   attention.k_norm = {NormKind::rms, "k_norm"};
   attention.norm_whole = true;
-  attention.clamped = c.given("clip_qkv");
+  attention.clamped = c.cap("clip_qkv", 0) > 0;
   Experts experts =
       read_experts(c, n, "num_experts|num_local_experts", 64, "num_experts_per_tok", 8, n.width);
   experts.router.cast_back = true;

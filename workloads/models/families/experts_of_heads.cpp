@@ -48,8 +48,8 @@ ModelSpec dbrx(const Config& c) {
   if (const auto part = c.sub("attn_config")) {
     n.kv_heads = part->size("kv_n_heads", 1);
     attention.dropout = part->rate("attn_pdrop", 0);
-    part->pass_over(
-        {"clip_qkv", "rope_theta"});  // queries, keys and values are clamped in any case
+    static_cast<void>(part->cap("clip_qkv", 0));  // what they are clamped to, which they are
+    part->pass_over({"rope_theta"});
   }
   attention.kv_heads = n.kv_heads;
   attention.name = "norm_attn_norm.attn";

@@ -103,6 +103,7 @@ constexpr std::array tables = {dense_families,
                                long_t5_families,
                                q_former_families,
                                document_families,
+                               audio_text_families,
                                sparse_image_text_families,
                                more_image_text_families,
                                deepseek_v4_families,
@@ -160,8 +161,9 @@ namespace {
 // A causal model of text may be given the configuration of one that reads images, too.
 ModelSpec read_text(const Family& family, const Config& c) {
   const auto text = c.sub("text_config");
-  const bool is_nested =
-      text && family.architecture.ends_with("ForCausalLM") && !c.given("hidden_size");
+  const bool nests_text_itself = family.architecture == "FuyuForCausalLM";
+  const bool is_nested = text && !nests_text_itself &&
+                         family.architecture.ends_with("ForCausalLM") && !c.given("hidden_size");
   if (!is_nested) return family.read(c);
   c.pass_over({"vision_config", "audio_config", "tie_word_embeddings"});
   return family.read(*text);

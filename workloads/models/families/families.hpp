@@ -84,6 +84,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> long_t5_families();
 [[nodiscard]] std::vector<Family> q_former_families();
 [[nodiscard]] std::vector<Family> document_families();
+[[nodiscard]] std::vector<Family> audio_text_families();
 [[nodiscard]] std::vector<Family> sparse_image_text_families();
 [[nodiscard]] std::vector<Family> more_image_text_families();
 [[nodiscard]] std::vector<Family> deepseek_v4_families();

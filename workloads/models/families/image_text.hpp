@@ -77,6 +77,9 @@ void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 
+// Whisper's encoder under `at`; its width.
+std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at);
+
 // What Qwen3's models that see call the parts of what merges patches, and the list of those that
 // merge layers on the way.
 struct QwenMergers {

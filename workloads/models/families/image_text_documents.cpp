@@ -1,5 +1,6 @@
-// Models that read pages: GOT-OCR 2, LightOn-OCR, PaddleOCR-VL, Qianfan-OCR, Granite Docling,
-// MiniCPM-V 4.6 and its kin for pages. A step here is one of text alone, as image_text.cpp has it.
+// Models that read pages: GOT-OCR 2, Unlimited-OCR, Molmo 2, LightOn-OCR, PaddleOCR-VL,
+// Qianfan-OCR, Granite Docling, MiniCPM-V 4.6 and its kin for pages. A step here is one of text
+// alone, as image_text.cpp has it.
 //
 // Source: transformers 5.23.0, modeling_X.py of each.
 #include <fmt/format.h>
@@ -28,6 +29,132 @@ ModelSpec got_ocr2(const Config& c) {
   add_convolution(spec, at + "conv_upsampler1", {2 * channels, channels, taps, taps}, false);
   add_convolution(spec, at + "conv_upsampler2", {out, 2 * channels, taps, taps}, false);
   add_linear(spec, at + "multimodal_projector", out, out, true);
+  return spec;
+}
+
+// Attention of a window, all of the page, and experts after the first layer.
+ModelSpec unlimited_text(const Config& c) {
+  const Sizes n = read_sizes(c, {.hidden = 1280, .width = 6848, .vocab = 129280});
+  Attention attention = llama_attention(c, n);
+  attention.window = c.count("sliding_window", 128);
+  for (const std::string& type : c.texts("layer_types")) {
+    if (type != "reference_sliding_attention") {
+      c.fail("layer_types", "only \"reference_sliding_attention\" is supported");
+    }
+  }
+  Experts experts = deepseek_experts(c, n, 64, 6, 896, 2);
+  experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  experts.shared->bias = mlp.bias;
+  const auto types = layer_types(
+      c, n.layers, [](std::int64_t i) { return std::string(i == 0 ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   if (types[static_cast<std::size_t>(i)] == "dense") {
+                     return llama_layer(n, "dense", attention, mlp);
+                   }
+                   return llama_layer(n, "experts", attention, experts);
+                 }));
+}
+
+// DeepSeek-OCR's: Segment Anything's encoder before CLIP's layers, whose features lie side by side.
+ModelSpec unlimited_ocr(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  const Config sam = nested(images, "sam_config");
+  const Config clip = nested(images, "encoder_config");
+  ModelSpec spec =
+      inside(unlimited_text(text), text_prefix, "lm_head", tied_anywhere(c, text, false));
+  const std::int64_t out = spec.stacks.back().hidden;
+  const std::string at = "model.vision_tower.sam_encoder.";
+  add_network(spec, sam_encoder(sam, at), sam.json().place());
+  const std::vector<std::int64_t> channels = sam.sizes("downsample_channels", {512, 1024});
+  std::int64_t in = sam.size("output_channels", 256);
+  constexpr std::int64_t taps = 3;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    add_convolution(spec, fmt::format("{}proj.conv{}", at, i + 1), {channels[i], in, taps, taps},
+                    false);
+    in = channels[i];
+  }
+  const std::string clip_at = "model.vision_tower.vision_encoder.";
+  Stack stack = clip_vision(clip, clip_at);
+  // Its rows come from the first encoder, and nobody norms one of them.
+  const auto patches = std::get<PatchEmbedding>(stack.input);
+  stack.input = NoInput{};
+  stack.norm = {};
+  stack.norm_first_only = false;
+  const std::int64_t hidden = stack.hidden;
+  spec.apart.push_back({clip_at + "embeddings.class_embedding", {hidden}});
+  add_table(spec, clip_at + "embeddings.position_embedding", patches.rows(), hidden);
+  add_norm(spec, clip_at + "pre_layrnorm", hidden, true);
+  add_silent(spec, std::move(stack));
+  add_linear(spec, "model.multi_modal_projector", out, hidden + in, true);
+  spec.apart.push_back({"model.view_separator", {out}});
+  spec.apart.push_back({"model.image_newline", {out}});
+  return spec;
+}
+
+// Molmo 2's: two layers' features side by side pool into one, by attention.
+void add_pooled_features(ModelSpec& spec, const Config& adapter, std::int64_t hidden) {
+  adapter.pass_over({"hidden_act", "attention_dropout"});
+  const std::vector<std::int64_t> layers = adapter.given("vision_feature_layer")
+                                               ? adapter.integers("vision_feature_layer")
+                                               : std::vector<std::int64_t>{24, 18};
+  const std::int64_t in = hidden * static_cast<std::int64_t>(layers.size());
+  const std::int64_t dim = adapter.size("head_dim", 72);
+  const std::int64_t queries = dim * adapter.size("num_attention_heads", 16);
+  const std::int64_t keys = dim * adapter.size("num_key_value_heads", 16);
+  const std::int64_t pooled = adapter.size("hidden_size", 1152);
+  const bool bias = adapter.flag("attention_bias", true);
+  const std::string pool = "model.multi_modal_projector.image_pooling_2d.";
+  add_linear(spec, pool + "q_proj", queries, in, bias);
+  add_linear(spec, pool + "k_proj", keys, in, bias);
+  add_linear(spec, pool + "v_proj", keys, in, bias);
+  add_linear(spec, pool + "o_proj", pooled, queries, true);
+  const std::int64_t width = adapter.size("intermediate_size", 18944);
+  const bool mlp_bias = adapter.flag("mlp_bias", false);
+  const std::string projector = "model.multi_modal_projector.image_projector.";
+  add_linear(spec, projector + "gate_proj", width, pooled, mlp_bias);
+  add_linear(spec, projector + "up_proj", width, pooled, mlp_bias);
+  add_linear(spec, projector + "down_proj", adapter.size("text_hidden_size", 3584), width, false);
+}
+
+// Rows of the table beside the vocabulary's.
+ModelSpec molmo2(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  if (text.flag("norm_after", false)) text.fail("norm_after", "true is not supported");
+  if (text.text("qk_norm_type", "qwen3") != "qwen3") {
+    text.fail("qk_norm_type", "only \"qwen3\" is supported");
+  }
+  text.pass_over({"rope_scaling_layers"});
+  c.pass_over({"frame_start_token_id", "frame_end_token_id", "image_patch_id",
+               "low_res_image_start_token_id", "image_col_id", "image_low_res_id",
+               "use_frame_special_tokens"});
+  images.pass_over({"hidden_act", "image_size", "attention_dropout"});
+  ModelSpec spec = inside(read_as(text, "Qwen3ForCausalLM"), text_prefix, "lm_head",
+                          tied_anywhere(c, text, false));
+  std::get<TokenEmbedding>(spec.stacks.back().input).vocab +=
+      text.count("additional_vocab_size", 128);
+  const std::int64_t hidden = images.size("hidden_size", 1152);
+  const std::int64_t patch = images.size("patch_size", 14);
+  const std::string at = "model.vision_tower.";
+  spec.apart.push_back(
+      {at + "positional_embedding", {images.size("num_position_embeddings", 729), hidden}});
+  add_linear(spec, at + "patch_embedding", hidden, images.size("num_channels", 3) * patch * patch,
+             true);
+  add_pooled_features(spec, nested(c, "adapter_config"), hidden);
+  Stack stack = tower(at + "layers", hidden, images.size("num_hidden_layers", 25),
+                      images.size("num_attention_heads", 16),
+                      images.size("intermediate_size", 4304), {.out = "o_proj"});
+  for (LayerKind& kind : stack.kinds) {
+    auto& attention = std::get<Attention>(kind.branches[0].body);
+    attention.kv_heads = images.size("num_key_value_heads", 16);
+    attention.head_dim = images.size("head_dim", 72);
+    set_biases(attention, images.flag("attention_bias", true), true);
+  }
+  add_silent(spec, std::move(stack));
   return spec;
 }
 
@@ -162,6 +289,8 @@ ModelSpec minicpm_ocr(const Config& c) { return minicpm_v(c, /*tied=*/true); }
 
 std::vector<Family> document_families() {
   return {{"GotOcr2ForConditionalGeneration", "got_ocr2", got_ocr2},
+          {"UnlimitedOcrForConditionalGeneration", "unlimited_ocr", unlimited_ocr},
+          {"Molmo2ForConditionalGeneration", "molmo2", molmo2},
           {"LightOnOcrForConditionalGeneration", "lighton_ocr", lighton_ocr},
           {"PaddleOCRVLForConditionalGeneration", "paddleocr_vl", paddleocr_vl},
           {"QianfanOCRForConditionalGeneration", "qianfan_ocr", qianfan_ocr},

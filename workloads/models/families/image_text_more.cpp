@@ -165,6 +165,18 @@ ModelSpec ovis2(const Config& c) {
   return spec;
 }
 
+// Persimmon; patches are products of their pixels, as wide as the text.
+ModelSpec fuyu(const Config& c) {
+  const Config text = nested(c, "text_config");
+  ModelSpec spec =
+      inside(read_text(text, "persimmon"), text_at, "lm_head", tied_anywhere(c, text, false));
+  const std::int64_t patch = c.size("patch_size", 30);
+  c.pass_over({"image_size"});
+  add_linear(spec, "model.vision_embed_tokens", spec.stacks.back().hidden,
+             c.size("num_channels", 3) * patch * patch, true);
+  return spec;
+}
+
 // Layers that attend among layers of convolutions over places.
 void add_lfm3_images(ModelSpec& spec, const Config& images, const std::string& at) {
   const std::int64_t hidden = images.size("hidden_size", 1024);
@@ -304,6 +316,7 @@ std::vector<Family> more_image_text_families() {
       {"Kimi_K25ForConditionalGeneration", "kimi_k25", kimi_k25},
       {"VideoLlama3ForConditionalGeneration", "video_llama_3", video_llama_3},
       {"Ovis2ForConditionalGeneration", "ovis2", ovis2},
+      {"FuyuForCausalLM", "fuyu", fuyu},
       {"Lfm3VlForConditionalGeneration", "lfm3_vl", lfm3_vl},
       {"Ernie4_5_VLMoeForConditionalGeneration", "ernie4_5_vl_moe", ernie4_5_vl}};
 }

@@ -264,33 +264,6 @@ ModelSpec lfm2_vl(const Config& c) {
   return spec;
 }
 
-// Whisper's encoder, whose layers a model of text reads through `at`.
-std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at) {
-  audio.pass_over({"activation_function", "dropout", "attention_dropout", "activation_dropout",
-                   "encoder_layerdrop", "layerdrop", "scale_embedding", "hidden_act", "head_dim",
-                   "num_key_value_heads", "num_hidden_layers"});
-  const std::int64_t hidden = audio.size("d_model|hidden_size", 1280);
-  constexpr std::int64_t taps = 3;
-  const std::int64_t bins = audio.size("num_mel_bins", 128);
-  spec.apart.push_back({at + "conv1.weight", {hidden, bins, taps}});
-  spec.apart.push_back({at + "conv1.bias", {hidden}});
-  spec.apart.push_back({at + "conv2.weight", {hidden, hidden, taps}});
-  spec.apart.push_back({at + "conv2.bias", {hidden}});
-  spec.apart.push_back(
-      {at + "embed_positions.weight", {audio.size("max_source_positions", 1500), hidden}, true});
-  add_norm(spec, at + "layer_norm", hidden, true);
-  Stack stack = tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", 32),
-                      audio.size("encoder_attention_heads|num_attention_heads", 20),
-                      audio.size("encoder_ffn_dim|intermediate_size", 5120),
-                      {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
-  for (LayerKind& kind : stack.kinds) {
-    std::get<Attention>(kind.branches[0].body).k_bias = false;
-    std::get<Mlp>(kind.branches[1].body).name = "";
-  }
-  add_silent(spec, std::move(stack));
-  return hidden;
-}
-
 ModelSpec qwen2_audio(const Config& c) {
   const Config text = nested(c, "text_config");
   ModelSpec spec = inside(read_text(text, "qwen2"), "model.language_model.", "lm_head",

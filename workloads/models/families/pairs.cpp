@@ -4,6 +4,8 @@
 
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
+#include "workloads/models/families/vision_rows.hpp"
+#include "workloads/networks/rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -150,6 +152,25 @@ ModelSpec vit_mae_pretraining(const Config& c) {
   return spec;
 }
 
+// I-JEPA's: classes of the mean of all patches.
+ModelSpec ijepa_classifier(const Config& c) {
+  const VisionSizes n = read_vision(c, "gelu");
+  const std::int64_t image = c.size("image_size", 224);
+  const std::int64_t patch = c.size("patch_size", 16);
+  static_cast<void>(c.divided("image_size", image, "patch_size", patch));
+  const std::string at = "ijepa.embeddings.";
+  Draft d;
+  Ref x = d.rows(d.convolve(patches(at + "patch_embeddings.projection", n.hidden, patch),
+                            d.image(c.size("num_channels", 3))));
+  x = d.drop(n.dropout, d.table(at + "position_embeddings", x));
+  x = d.norm(row_norm("ijepa.layernorm"), vit_layers(d, n, "ijepa.", x));
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, d.mean(x)));
+  ModelSpec spec;
+  spec.network = d.finish({.side = image, .coarsest = patch, .takes_one_side = true});
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> pair_families() {
@@ -157,6 +178,7 @@ std::vector<Family> pair_families() {
           {"SiglipVisionModel", "siglip_vision_model", siglip_vision_alone},
           {"Siglip2Model", "siglip2", siglip2},
           {"Siglip2VisionModel", "siglip2_vision_model", siglip2_vision_alone},
+          {"IJepaForImageClassification", "ijepa", ijepa_classifier},
           {"ViTMAEForPreTraining", "vit_mae", vit_mae_pretraining},
           {"ViTMAEModel", "vit_mae", vit_mae}};
 }

@@ -1,0 +1,147 @@
+// Models that read sounds beside text: Audio Flamingo 3, Music Flamingo, GLM-ASR, Qwen3-ASR, MOSS
+// Transcribe. A step here is one of text alone, as image_text.cpp has it.
+//
+// Source: transformers 5.23.0, modeling_X.py of each.
+#include "workloads/models/families/image_text.hpp"
+
+namespace shardsim::models {
+
+std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at) {
+  audio.pass_over({"activation_function", "dropout", "attention_dropout", "activation_dropout",
+                   "encoder_layerdrop", "layerdrop", "scale_embedding", "hidden_act", "head_dim",
+                   "num_key_value_heads", "num_hidden_layers"});
+  const std::int64_t hidden = audio.size("d_model|hidden_size", 1280);
+  constexpr std::int64_t taps = 3;
+  const std::int64_t bins = audio.size("num_mel_bins", 128);
+  spec.apart.push_back({at + "conv1.weight", {hidden, bins, taps}});
+  spec.apart.push_back({at + "conv1.bias", {hidden}});
+  spec.apart.push_back({at + "conv2.weight", {hidden, hidden, taps}});
+  spec.apart.push_back({at + "conv2.bias", {hidden}});
+  spec.apart.push_back(
+      {at + "embed_positions.weight", {audio.size("max_source_positions", 1500), hidden}, true});
+  add_norm(spec, at + "layer_norm", hidden, true);
+  Stack stack = tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", 32),
+                      audio.size("encoder_attention_heads|num_attention_heads", 20),
+                      audio.size("encoder_ffn_dim|intermediate_size", 5120),
+                      {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
+  for (LayerKind& kind : stack.kinds) {
+    std::get<Attention>(kind.branches[0].body).k_bias = false;
+    std::get<Mlp>(kind.branches[1].body).name = "";
+  }
+  add_silent(spec, std::move(stack));
+  return hidden;
+}
+
+namespace {
+
+constexpr const char* ear = "model.audio_tower.";
+constexpr const char* between = "model.multi_modal_projector.";
+
+ModelSpec text_of(const Config& c, std::string_view usual, bool tied) {
+  const Config text = nested(c, "text_config");
+  c.pass_over({"projector_hidden_act"});
+  return inside(read_text(text, usual), "model.language_model.", "lm_head",
+                tied_anywhere(c, text, tied));
+}
+
+// Two linear modules from `in` over `width` to the text's width.
+void add_projector(ModelSpec& spec, std::int64_t in, std::int64_t width, bool bias) {
+  add_linear(spec, std::string(between) + "linear_1", width, in, bias);
+  add_linear(spec, std::string(between) + "linear_2", spec.stacks.back().hidden, width, bias);
+}
+
+ModelSpec audio_flamingo(const Config& c) {
+  // Where sounds stand in time is turned into features, without weights.
+  c.pass_over({"audio_frame_step", "max_position_embeddings", "head_dim", "audio_bos_token_id",
+               "audio_eos_token_id"});
+  static_cast<void>(c.rotary_number("partial_rotary_factor", 1));
+  ModelSpec spec = text_of(c, "qwen2", false);
+  const std::int64_t hidden = add_audio_tower(spec, nested(c, "audio_config"), ear);
+  add_projector(spec, hidden, spec.stacks.back().hidden, c.flag("projector_bias", true));
+  return spec;
+}
+
+// So many frames in a row are one token.
+ModelSpec moss_transcribe(const Config& c) {
+  c.pass_over({"audio_chunk_size"});
+  ModelSpec spec = text_of(c, "qwen3", true);
+  const std::int64_t hidden = add_audio_tower(spec, nested(c, "audio_config"), ear);
+  const std::int64_t out = spec.stacks.back().hidden;
+  add_projector(spec, hidden * c.size("audio_merge_size", 4), out, c.flag("projector_bias", true));
+  add_norm(spec, std::string(between) + "norm", out, true);
+  return spec;
+}
+
+void add_convolution_over_time(ModelSpec& spec, const std::string& name, std::int64_t out,
+                               std::int64_t in) {
+  constexpr std::int64_t taps = 3;
+  add_convolution(spec, name, {out, in, taps}, true);
+}
+
+// Whisper's encoder with rotary positions; as many frames as the MLP is wider are one token.
+ModelSpec glm_asr(const Config& c) {
+  ModelSpec spec = text_of(c, "llama", true);
+  const Config audio = nested(c, "audio_config");
+  audio.pass_over({"hidden_act", "attention_dropout", "head_dim", "partial_rotary_factor"});
+  const std::int64_t hidden = audio.size("hidden_size", 1280);
+  const std::int64_t width = audio.size("intermediate_size", 5120);
+  const std::int64_t heads = audio.size("num_attention_heads", 20);
+  const std::string at = ear;
+  add_convolution_over_time(spec, at + "conv1", hidden, audio.size("num_mel_bins", 128));
+  add_convolution_over_time(spec, at + "conv2", hidden, hidden);
+  add_norm(spec, at + "norm", hidden, true);
+  add_projector(spec, width, 2 * spec.stacks.back().hidden, true);
+  Stack stack =
+      tower(at + "layers", hidden, audio.size("num_hidden_layers", 32), heads, width,
+            {.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .out = "o_proj"});
+  for (LayerKind& kind : stack.kinds) {
+    auto& attention = std::get<Attention>(kind.branches[0].body);
+    attention.k_bias = false;
+    attention.kv_heads = audio.size("num_key_value_heads", heads);
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
+// Three convolutions that halve time and bins.
+ModelSpec qwen3_asr(const Config& c) {
+  c.pass_over({"timestamp_token_id", "token_classification_bias"});
+  ModelSpec spec = text_of(c, "qwen3", true);
+  const Config audio = nested(c, "audio_config");
+  audio.pass_over({"activation_function", "dropout", "attention_dropout", "activation_dropout",
+                   "scale_embedding", "n_window", "n_window_infer", "num_hidden_layers",
+                   "max_source_positions", "conv_chunksize"});
+  const std::int64_t hidden = audio.size("d_model|hidden_size", 1024);
+  const std::int64_t channels = audio.size("downsample_hidden_size", 480);
+  const std::string at = ear;
+  constexpr std::int64_t taps = 3;
+  add_convolution(spec, at + "conv2d1", {channels, 1, taps, taps}, true);
+  add_convolution(spec, at + "conv2d2", {channels, channels, taps, taps}, true);
+  add_convolution(spec, at + "conv2d3", {channels, channels, taps, taps}, true);
+  std::int64_t bins = audio.size("num_mel_bins", 128);
+  for (int i = 0; i < 3; ++i) bins = (bins + 1) / 2;
+  add_linear(spec, at + "conv_out", hidden, channels * bins, false);
+  add_norm(spec, at + "ln_post", hidden, true);
+  add_linear(spec, std::string(between) + "linear_1", hidden, hidden, true);
+  add_linear(spec, std::string(between) + "linear_2", audio.size("output_dim", 3584), hidden, true);
+  Stack stack = tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", 24),
+                      audio.size("encoder_attention_heads|num_attention_heads", 16),
+                      audio.size("encoder_ffn_dim|intermediate_size", 4096),
+                      {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
+  for (LayerKind& kind : stack.kinds) std::get<Mlp>(kind.branches[1].body).name = "";
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> audio_text_families() {
+  return {
+      {"AudioFlamingo3ForConditionalGeneration", "audioflamingo3", audio_flamingo},
+      {"MusicFlamingoForConditionalGeneration", "musicflamingo", audio_flamingo},
+      {"MossTranscribeDiarizeForConditionalGeneration", "moss_transcribe_diarize", moss_transcribe},
+      {"GlmAsrForConditionalGeneration", "glmasr", glm_asr},
+      {"Qwen3ASRForConditionalGeneration", "qwen3_asr", qwen3_asr}};
+}
+
+}  // namespace shardsim::models
