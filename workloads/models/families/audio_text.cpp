@@ -1,5 +1,5 @@
 // Models that read sounds beside text: Audio Flamingo 3, Music Flamingo, GLM-ASR, Qwen3-ASR, MOSS
-// Transcribe. A step here is one of text alone, as image_text.cpp has it.
+// Transcribe, Granite Speech. A step here is one of text alone, as image_text.cpp has it.
 //
 // Source: transformers 5.23.0, modeling_X.py of each.
 #include "workloads/models/families/image_text.hpp"
@@ -133,10 +133,72 @@ ModelSpec qwen3_asr(const Config& c) {
   return spec;
 }
 
+// A conformer's layer: half an MLP, attention with a table of distances, a convolution, and the
+// other half.
+void add_granite_layer(ModelSpec& spec, const Config& c, const std::string& at) {
+  const std::int64_t hidden = c.size("hidden_dim", 1024);
+  const std::int64_t width = hidden * c.size("feedforward_mult", 4);
+  const std::int64_t dim = c.size("dim_head", 128);
+  const std::int64_t heads = dim * c.size("num_heads", 8);
+  const std::int64_t inner = hidden * c.size("conv_expansion_factor", 2);
+  for (const char* mlp : {"ff1.", "ff2."}) {
+    add_norm(spec, at + mlp + "pre_norm", hidden, true);
+    add_linear(spec, at + mlp + "up_proj", width, hidden, true);
+    add_linear(spec, at + mlp + "down_proj", hidden, width, true);
+  }
+  add_norm(spec, at + "attn.pre_norm", hidden, true);
+  add_linear(spec, at + "attn.to_q", heads, hidden, false);
+  add_linear(spec, at + "attn.to_kv", 2 * heads, hidden, false);
+  add_linear(spec, at + "attn.to_out", hidden, heads, true);
+  add_table(spec, at + "attn.rel_pos_emb", 2 * c.size("max_pos_emb", 512) + 1, dim);
+  add_norm(spec, at + "conv.norm", hidden, true);
+  add_convolution(spec, at + "conv.up_conv", {2 * inner, hidden, 1}, true);
+  add_convolution(spec, at + "conv.depth_conv.conv", {inner, 1, c.size("conv_kernel_size", 15)},
+                  false);
+  add_norm(spec, at + "conv.batch_norm", inner, true);
+  for (const char* buffer : {"running_mean", "running_var"}) {
+    spec.buffers.push_back({at + "conv.batch_norm." + buffer, {inner}});
+  }
+  spec.buffers.push_back({at + "conv.batch_norm.num_batches_tracked", {}});
+  add_convolution(spec, at + "conv.down_conv", {hidden, inner, 1}, true);
+  add_norm(spec, at + "post_norm", hidden, true);
+}
+
+// Granite behind a Q-Former, whose learned rows read a window of frames each.
+ModelSpec granite_speech(const Config& c) {
+  c.pass_over({"has_lora_adapter"});  // of peft, beside the model
+  ModelSpec spec = text_of(c, "granite", true);
+  const Config encoder = nested(c, "encoder_config");
+  const Config projector = nested(c, "projector_config");
+  encoder.pass_over({"context_size", "dropout"});
+  const std::int64_t hidden = encoder.size("hidden_dim", 1024);
+  const std::int64_t out = encoder.size("output_dim", 42);
+  add_linear(spec, "model.encoder.input_linear", hidden, encoder.size("input_dim", 160), true);
+  add_linear(spec, "model.encoder.out", out, hidden, true);
+  add_linear(spec, "model.encoder.out_mid", hidden, out, true);
+  for (std::int64_t i = 0; i < encoder.layers("num_layers", 10); ++i) {
+    add_granite_layer(spec, encoder, "model.encoder.layers." + std::to_string(i) + ".");
+  }
+  const std::size_t beside = encoder.integers("cat_hidden_layers").size();
+  const std::int64_t seen = projector.size("encoder_hidden_size", 1408);
+  if (beside > 0 && seen != hidden * static_cast<std::int64_t>(beside + 1)) {
+    projector.fail("encoder_hidden_size", "is not what cat_hidden_layers puts side by side");
+  }
+  const std::int64_t width =
+      add_q_former(spec, projector, "model.projector.qformer.", seen, /*reads_text=*/false);
+  const std::int64_t rows = c.size("window_size", 15) / c.size("downsample_rate", 5);
+  spec.apart.push_back({"model.projector.query", {1, rows, width}});
+  add_linear(spec, "model.projector.linear", spec.stacks.back().hidden, width, true);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> audio_text_families() {
   return {
+      {"GraniteSpeechForConditionalGeneration", "granite_speech", granite_speech},
+      {"GraniteSpeechPlusForConditionalGeneration", "granite_speech_plus", granite_speech},
+
       {"AudioFlamingo3ForConditionalGeneration", "audioflamingo3", audio_flamingo},
       {"MusicFlamingoForConditionalGeneration", "musicflamingo", audio_flamingo},
       {"MossTranscribeDiarizeForConditionalGeneration", "moss_transcribe_diarize", moss_transcribe},

@@ -104,7 +104,8 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
     if (stem.ends_with("With") || stem == "TrOCR") return std::nullopt;
     const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Gemma3n" ||
                           stem == "Gemma4" || stem == "Gemma4Unified" || stem == "Llama4" ||
-                          stem == "Mllama" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
+                          stem == "MiniMaxM3VL" || stem == "Mllama" || stem == "Qwen3_5" ||
+                          stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;

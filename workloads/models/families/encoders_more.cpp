@@ -39,6 +39,7 @@ struct Writer {
 
 constexpr std::array writers =
     std::to_array<Writer>({{"BertLMHeadModel", "BertForMaskedLM"},
+                           {"BigBirdForCausalLM", "BigBirdForMaskedLM"},
                            {"CamembertForCausalLM", "CamembertForMaskedLM"},
                            {"Data2VecTextForCausalLM", "Data2VecTextForMaskedLM"},
                            {"ElectraForCausalLM", "ElectraForMaskedLM"},
@@ -60,6 +61,8 @@ ModelSpec writes(const Config& c, ModelSpec spec) {
       for (Branch& branch : kind.branches) {
         if (auto* attention = std::get_if<Attention>(&branch.body)) {
           attention->bidirectional = false;
+        } else if (std::holds_alternative<Mixer>(branch.body)) {
+          c.fail("is_decoder", "true is supported with attention to all tokens alone");
         }
       }
     }

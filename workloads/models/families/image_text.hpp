@@ -77,6 +77,11 @@ void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 
+// A Q-Former's layers under `at`, which attend to rows so wide; its width. `reads_text`:
+// instructions, beside the learned rows.
+std::int64_t add_q_former(ModelSpec& spec, const Config& c, const std::string& at,
+                          std::int64_t images, bool reads_text);
+
 // Whisper's encoder under `at`; its width.
 std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at);
 

@@ -179,6 +179,11 @@ ModelSpec paddleocr_vl(const Config& c) {
   const Config images = images_of(c);
   ModelSpec spec = inside(read_as(text, "Ernie4_5ForCausalLM"), text_prefix, "lm_head",
                           tied_anywhere(c, text, true));
+  for (LayerKind& kind : spec.stacks.back().kinds) {
+    // Tables are made once, in the model's type.
+    Rotary& rotary = std::get<Attention>(kind.branches[0].body).rotary;
+    rotary.fp32 = rotary.each_layer = false;
+  }
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.visual.vision_model.",
                                                {.hidden = 1152,
                                                 .patch = 14,

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "workloads/models/families/image_text.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -59,6 +60,32 @@ ModelSpec deepseek_vl(const Config& c) {
   const std::int64_t out = spec.stacks.back().hidden;
   add_linear(spec, "model.aligner.linear1", out, hidden, true);
   add_linear(spec, "model.aligner.linear2", out, out, true);
+  return spec;
+}
+
+// Segment Anything's encoder beside SigLIP's, its picture of an early layer through a neck of its
+// own.
+ModelSpec deepseek_vl_hybrid(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config fine = nested(c, "high_res_vision_config");
+  ModelSpec spec =
+      inside(read_text(text, "llama"), text_at, "lm_head", tied_anywhere(c, text, true));
+  const std::int64_t hidden = add_siglip_tower(spec, images_of(c), "model.vision_model.");
+  const std::string at = "model.high_res_vision_";
+  add_network(spec, sam_encoder(fine, at + "model.vision_encoder."), fine.json().place());
+  const std::int64_t channels = fine.size("output_channels", 256);
+  constexpr std::int64_t taps = 3;
+  spec.apart.push_back({at + "alpha", {1}});
+  add_convolution(spec, at + "neck.conv1", {channels, fine.size("hidden_size", 768), 1, 1}, false);
+  add_norm(spec, at + "neck.layer_norm1", channels, true);
+  add_convolution(spec, at + "neck.conv2", {channels, channels, taps, taps}, false);
+  add_norm(spec, at + "neck.layer_norm2", channels, true);
+  add_convolution(spec, at + "proj.conv1", {2 * channels, channels, taps, taps}, false);
+  add_convolution(spec, at + "proj.conv2", {4 * channels, 2 * channels, taps, taps}, false);
+  const std::int64_t out = spec.stacks.back().hidden;
+  add_linear(spec, "model.aligner.vision_proj", out / 2, hidden, true);
+  add_linear(spec, "model.aligner.high_res_vision_proj", out / 2, 4 * channels, true);
+  add_linear(spec, "model.aligner.proj", out, out, true);
   return spec;
 }
 
@@ -317,6 +344,7 @@ std::vector<Family> more_image_text_families() {
       {"VideoLlama3ForConditionalGeneration", "video_llama_3", video_llama_3},
       {"Ovis2ForConditionalGeneration", "ovis2", ovis2},
       {"FuyuForCausalLM", "fuyu", fuyu},
+      {"DeepseekVLHybridForConditionalGeneration", "deepseek_vl_hybrid", deepseek_vl_hybrid},
       {"Lfm3VlForConditionalGeneration", "lfm3_vl", lfm3_vl},
       {"Ernie4_5_VLMoeForConditionalGeneration", "ernie4_5_vl_moe", ernie4_5_vl}};
 }

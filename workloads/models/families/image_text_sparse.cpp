@@ -1,5 +1,6 @@
 // Models with mixtures of experts that read images beside text, whose text is a description of
-// their own: Step 3.7 and MiniMax M3. A step here is one of text alone, as image_text.cpp has it.
+// their own: Step 3.7, MiniMax M3; and Nemotron 3 Omni. A step here is one of text alone, as
+// image_text.cpp has it.
 //
 // Source: transformers 5.23.0, configuration_X.py and modeling_X.py of each.
 #include <fmt/format.h>
@@ -245,10 +246,62 @@ ModelSpec minimax_m3(const Config& c) {
   return spec;
 }
 
+// Nemotron-H with RADIO's images, for frames in pairs, too.
+ModelSpec nemotron_h_omni(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  if (c.given("audio_config")) c.fail("audio_config", "is not supported");
+  c.pass_over({"audio_config", "force_image_size", "vision_hidden_size", "video_pruning_rate",
+               "video_temporal_patch_size"});
+  images.pass_over({"attention_probs_dropout_prob", "hidden_dropout_prob", "drop_path_rate",
+                    "num_channels", "patch_size", "summary_idxs", "norm_mean", "norm_std"});
+  if (images.flag("use_swiglu_ffn", false)) {
+    images.fail("use_swiglu_ffn", "true is not supported");
+  }
+  ModelSpec spec = inside(read_text(text, "nemotron_h"), "language_model.model.",
+                          "language_model.lm_head", text.flag("tie_word_embeddings", false));
+  const std::int64_t hidden = images.size("hidden_size", 1280);
+  const std::int64_t patch = images.size("patch_size", 16);
+  const std::int64_t side = images.size("max_img_size", 2048) / patch;
+  const double ratio = images.ratio("mlp_ratio", 4);
+  const auto width = static_cast<std::int64_t>(ratio * static_cast<double>(hidden));
+  const std::string at = "vision_model.embeddings.";
+  spec.apart.push_back({at + "position_embedding", {1, side * side, hidden}});
+  spec.apart.push_back(
+      {at + "cls_register_token",
+       {images.count("num_cls_tokens", 3) + images.count("num_registers", 7), hidden}});
+  add_linear(spec, at + "patch_projection", hidden, images.size("patch_dim", 3 * patch * patch),
+             false);
+  if (images.optional_size("video_temporal_patch_size", 2)) {
+    add_linear(spec, at + "video_patch_projection", hidden,
+               images.size("video_patch_dim", 6 * patch * patch), false);
+  }
+  spec.buffers.push_back({"vision_model.summary_idxs",
+                          {static_cast<std::int64_t>(images.integers("summary_idxs").size())}});
+  const double shrink = c.ratio("downsample_ratio", 0.5);
+  const auto merged = static_cast<std::int64_t>(static_cast<double>(hidden) / (shrink * shrink));
+  const std::int64_t inner = c.size("projector_hidden_size", 4096);
+  add_norm(spec, "multi_modal_projector.layer_norm", merged, false);
+  add_linear(spec, "multi_modal_projector.linear_1", inner, merged, false);
+  add_linear(spec, "multi_modal_projector.linear_2", spec.stacks.back().hidden, inner, false);
+  Stack stack =
+      tower("vision_model.encoder.layer", hidden, images.size("num_hidden_layers", 32),
+            images.size("num_attention_heads", 16), width,
+            {.norm1 = "norm1", .norm2 = "norm2", .attention = "attention", .out = "o_proj"});
+  for (LayerKind& kind : stack.kinds) {
+    set_biases(std::get<Attention>(kind.branches[0].body), images.flag("qkv_bias", true), true);
+    kind.branches[0].scale = "layer_scale1.lambda1";
+    kind.branches[1].scale = "layer_scale2.lambda1";
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> sparse_image_text_families() {
-  return {{"Step3p7ForConditionalGeneration", "step3p7", step3p7},
+  return {{"NemotronH_Omni_Reasoning_V3", "nemotron_h_omni", nemotron_h_omni},
+          {"Step3p7ForConditionalGeneration", "step3p7", step3p7},
           {"MiniMaxM3SparseForConditionalGeneration", "minimax_m3_vl", minimax_m3},
           {"MiniMaxM3VLForCausalLM", "minimax_m3_vl_text", minimax_m3_text}};
 }

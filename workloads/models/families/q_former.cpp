@@ -31,9 +31,10 @@ std::int64_t add_blip_tower(ModelSpec& spec, const Config& images) {
   return hidden;
 }
 
-// `reads_text`: instructions, beside the learned rows.
-std::int64_t add_q_former(ModelSpec& spec, const Config& c, std::int64_t images, bool reads_text) {
-  const std::string at = "qformer.";
+}  // namespace
+
+std::int64_t add_q_former(ModelSpec& spec, const Config& c, const std::string& at,
+                          std::int64_t images, bool reads_text) {
   const std::int64_t hidden = c.size("hidden_size", 768);
   const std::int64_t width = c.size("intermediate_size", 3072);
   static_cast<void>(
@@ -76,6 +77,8 @@ std::int64_t add_q_former(ModelSpec& spec, const Config& c, std::int64_t images,
   return hidden;
 }
 
+namespace {
+
 ModelSpec with_q_former(const Config& c, bool reads_text) {
   c.pass_over({"use_decoder_only_language_model", "image_text_hidden_size", "num_query_tokens"});
   const Config text = nested(c, "text_config");
@@ -90,7 +93,8 @@ ModelSpec with_q_former(const Config& c, bool reads_text) {
                           text.flag("tie_word_embeddings", type == "opt"));
   const std::int64_t out = spec.stacks.back().hidden;
   const std::int64_t images = add_blip_tower(spec, images_of(c));
-  const std::int64_t hidden = add_q_former(spec, nested(c, "qformer_config"), images, reads_text);
+  const std::int64_t hidden =
+      add_q_former(spec, nested(c, "qformer_config"), "qformer.", images, reads_text);
   spec.apart.push_back({"query_tokens", {1, c.size("num_query_tokens", 32), hidden}});
   add_linear(spec, "language_projection", out, hidden, true);
   return spec;
