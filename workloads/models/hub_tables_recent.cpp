@@ -18,6 +18,16 @@ HubTable recent_hub_families() {
   aria.insert(aria.end(), {{".experts.gate_up_proj", ".experts.fc1.weight"},
                            {".experts.down_proj", ".experts.fc2.weight"}});
   return {
+      {.families = {"hunyuan_vl"},
+       .renamings = {{"^model.language_model.", "model."},
+                     {"^model.vision_tower.patch_merger.proj_conv.", "vit.perceive.proj.0."},
+                     {"^model.vision_tower.patch_merger.proj_out.", "vit.perceive.proj.2."},
+                     {"^model.vision_tower.patch_merger.", "vit.perceive."},
+                     {"^model.vision_tower.", "vit."},
+                     {"vit.layers.#.layer_norm1.", "vit.layers.#.input_layernorm."},
+                     {"vit.layers.#.layer_norm2.", "vit.layers.#.post_attention_layernorm."},
+                     {"vit.layers.#.mlp.fc1.", "vit.layers.#.mlp.dense_h_to_4h."},
+                     {"vit.layers.#.mlp.fc2.", "vit.layers.#.mlp.dense_4h_to_h."}}},
       {.families = {"nemotron_h_omni"},
        .renamings = {{"^language_model.model.", "language_model.backbone."},
                      {"^multi_modal_projector.layer_norm.", "mlp1.0."},

@@ -158,6 +158,44 @@ ModelSpec molmo2(const Config& c) {
   return spec;
 }
 
+// HunyuanOCR: convolutions merge patches; learned rows begin and end images and their lines.
+ModelSpec hunyuan_vl(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  c.pass_over({"im_newline_id", "im_start_id", "im_end_id"});
+  images.pass_over({"attention_dropout", "interpolate_mode", "temporal_patch_size",
+                    "img_max_token_num", "max_image_size", "min_image_size", "text_hidden_size"});
+  ModelSpec spec = inside(read_as(text, "HunYuanDenseV1ForCausalLM"), text_prefix, "lm_head",
+                          tied_anywhere(c, text, true));
+  const std::int64_t hidden = images.size("hidden_size", 1152);
+  const std::int64_t patch = images.size("patch_size", 16);
+  const std::int64_t merge = images.size("spatial_merge_size", 2);
+  const std::int64_t out = images.size("out_hidden_size", 4096);
+  const std::string at = "model.vision_tower.";
+  add_convolution(spec, at + "embeddings.patch_embedding",
+                  {hidden, images.size("num_channels", 3), patch, patch}, true);
+  add_table(spec, at + "embeddings.position_embedding", images.size("max_vit_seq_len", 16384) + 1,
+            hidden);
+  const std::string merger = at + "patch_merger.";
+  spec.apart.push_back({merger + "image_newline", {4 * hidden}});
+  for (const char* row : {"image_begin", "image_end", "image_sep"}) {
+    spec.apart.push_back({merger + row, {out}});
+  }
+  add_convolution(spec, merger + "proj_conv", {2 * hidden, hidden, merge, merge}, true);
+  add_convolution(spec, merger + "proj_out", {4 * hidden, 2 * hidden, 1, 1}, true);
+  add_linear(spec, merger + "mlp", out, 4 * hidden, true);
+  add_norm(spec, merger + "before_rms", hidden, false);
+  add_norm(spec, merger + "after_rms", out, false);
+  const std::int64_t heads = images.size("num_attention_heads", 16);
+  Stack stack = tower(at + "layers", hidden, images.size("num_hidden_layers", 27), heads,
+                      images.size("intermediate_size", 4304), {.out = "o_proj"});
+  for (LayerKind& kind : stack.kinds) {
+    std::get<Attention>(kind.branches[0].body).kv_heads = images.size("num_key_value_heads", heads);
+  }
+  add_silent(spec, std::move(stack));
+  return spec;
+}
+
 // Mistral 3's tower and projector before Qwen3.
 ModelSpec lighton_ocr(const Config& c) {
   const Config text = nested(c, "text_config");
@@ -296,6 +334,7 @@ std::vector<Family> document_families() {
   return {{"GotOcr2ForConditionalGeneration", "got_ocr2", got_ocr2},
           {"UnlimitedOcrForConditionalGeneration", "unlimited_ocr", unlimited_ocr},
           {"Molmo2ForConditionalGeneration", "molmo2", molmo2},
+          {"HunYuanVLForConditionalGeneration", "hunyuan_vl", hunyuan_vl},
           {"LightOnOcrForConditionalGeneration", "lighton_ocr", lighton_ocr},
           {"PaddleOCRVLForConditionalGeneration", "paddleocr_vl", paddleocr_vl},
           {"QianfanOCRForConditionalGeneration", "qianfan_ocr", qianfan_ocr},
