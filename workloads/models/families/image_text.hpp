@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@ namespace shardsim::models {
 // A nested configuration that has to be there; that of images, without what does not run.
 [[nodiscard]] Config nested(const Config& c, std::string_view key);
 [[nodiscard]] Config images_of(const Config& c, bool several_layers = false);
+// Keys whose defaults are not those of the class that a text model is read as.
+void require(const Config& text, std::initializer_list<std::string_view> keys);
 // The text model under `to` in place of "model."; its head where `head` says.
 [[nodiscard]] ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
                                bool tied);

@@ -124,6 +124,7 @@ void add_pooled_features(ModelSpec& spec, const Config& adapter, std::int64_t hi
 ModelSpec molmo2(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = nested(c, "vision_config");
+  require(text, {"vocab_size", "intermediate_size", "num_hidden_layers", "num_key_value_heads"});
   if (text.flag("norm_after", false)) text.fail("norm_after", "true is not supported");
   if (text.text("qk_norm_type", "qwen3") != "qwen3") {
     text.fail("qk_norm_type", "only \"qwen3\" is supported");
@@ -259,6 +260,8 @@ void add_route(ModelSpec& spec, const std::string& at, std::int64_t in, std::int
 ModelSpec granite_docling(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
+  require(text, {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                 "num_attention_heads", "num_key_value_heads"});
   c.pass_over({"density_router_threshold", "density_router_loss_weight"});
   ModelSpec spec = inside(read_as(text, "GraniteForCausalLM"), "model.text_model.", "lm_head",
                           tied_anywhere(c, text, true));

@@ -33,6 +33,12 @@ Config nested(const Config& c, std::string_view key) {
   c.json().fail(fmt::format("missing key \"{}\"", key));
 }
 
+void require(const Config& text, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (!text.given(key)) text.json().fail(fmt::format("missing key \"{}\"", key));
+  }
+}
+
 // The text model under `to` in place of "model."; its head where `head` says.
 ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head, bool tied) {
   Stack& stack = spec.stacks.back();

@@ -73,6 +73,8 @@ ModelSpec glm_vision(const Config& c, std::string_view architecture, bool norms_
 
 ModelSpec glm_ocr(const Config& c) {
   const Config text = nested(c, "text_config");
+  require(text, {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                 "num_attention_heads", "num_key_value_heads"});
   ModelSpec spec = glm_vision(c, "Glm4ForCausalLM", /*norms_heads=*/true);
   for (LayerKind& kind : spec.stacks.back().kinds) {
     auto& attention = std::get<Attention>(kind.branches[0].body);
