@@ -42,7 +42,8 @@
 //   workload.precision.look_ups  the compute dtype: of tables in which tokens are looked up, and
 //                             of their gradients; JAX programs have that of the parameters
 //   workload.precision.indices  "int64", of token numbers and labels; or "int32", as JAX has it
-//   workload.optimizer        "adamw"; or "adam", "lion", "adafactor", "adam8bit", "adamw8bit",
+//   workload.optimizer        "adamw"; or "adam", "lion", "adafactor", "sharded_adafactor",
+//                             "adam8bit", "adamw8bit",
 //                             "sgd", "none"
 //   workload.donate           true: the new train state takes the place of the old one, as
 //                             donate_argnums has it; false: both are there after the step

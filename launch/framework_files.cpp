@@ -11,7 +11,7 @@ namespace shardsim {
 
 const std::vector<FrameworkFile>& framework_files() {
   static const std::vector<FrameworkFile> files = {megatron_file(), torchtitan_file(),
-                                                   deepspeed_file(), maxtext_file()};
+                                                   deepspeed_file(), maxtext_file(), pax_file()};
   return files;
 }
 
@@ -68,6 +68,13 @@ void add_mesh_facts(const Json& mesh, const Json& roles, const std::vector<Named
     }
     facts.set(found->name, size);
   }
+}
+
+void set_slices(const std::string& axis, std::int64_t slices, const LaunchOptions& options,
+                Json& experiment) {
+  if (slices == 1) return;
+  if (!options.machine.empty() && !options.machine.starts_with("tpu")) return;
+  experiment["slices"][axis] = slices;
 }
 
 BatchSize batch_size(const Facts& facts, std::int64_t microbatch, std::int64_t shares) {

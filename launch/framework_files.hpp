@@ -20,12 +20,16 @@ struct FrameworkFile {
   std::string_view strategy;  // the experiment's
   KeyTable keys;
   KeyFile (*read)(const std::string& text, const std::string& file) = nullptr;  // null: arguments
+  // What the keys of the file and the overrides name and do not say themselves: null, nothing.
+  std::vector<Entry> (*expand)(std::vector<Entry> entries, const std::string& text,
+                               const std::string& file) = nullptr;
   // Programs that a file launches which are something else, with what they are.
   std::vector<std::pair<std::string_view, std::string_view>> other_programs = {};
   // What facts come to; those that are fields by their names are copied before.
   void (*to_experiment)(Facts& facts, const LaunchOptions& options, Notes& notes,
                         Json& experiment) = nullptr;
   // The other way, from an experiment with every default filled in, and the model's config.json.
+  // Null: such files are not written.
   void (*from_experiment)(const Json& resolved, const Json& config, const Place& place,
                           Facts& facts) = nullptr;
   std::string (*print)(const std::vector<WrittenKey>& keys, const FileHead& head) = nullptr;
@@ -42,12 +46,14 @@ struct FrameworkFile {
 [[nodiscard]] FrameworkFile torchtitan_file();
 [[nodiscard]] FrameworkFile deepspeed_file();
 [[nodiscard]] FrameworkFile maxtext_file();
+[[nodiscard]] FrameworkFile pax_file();
 
 // Their tables of keys.
 [[nodiscard]] KeyTable megatron_keys();
 [[nodiscard]] KeyTable torchtitan_keys();
 [[nodiscard]] KeyTable deepspeed_keys();
 [[nodiscard]] KeyTable maxtext_keys();
+[[nodiscard]] KeyTable pax_keys();
 // Of the longest tables the parts.
 [[nodiscard]] const std::vector<HarmlessKeys>& megatron_harmless_keys();
 [[nodiscard]] const std::vector<HarmlessKeys>& megatron_newer_harmless_keys();
@@ -65,6 +71,11 @@ struct NamedRole {
 };
 void add_mesh_facts(const Json& mesh, const Json& roles, const std::vector<NamedRole>& names,
                     const Place& place, Facts& facts);
+
+// An axis that goes over so many slices of TPUs (DCN meshes of MaxText and Pax). Other machines,
+// where one is named, have nodes, which the mesh's axes fill from the last on.
+void set_slices(const std::string& axis, std::int64_t slices, const LaunchOptions& options,
+                Json& experiment);
 
 // "microbatches" or "microbatch" of a batch over so many shares of it.
 struct BatchSize {

@@ -83,6 +83,9 @@ Imported import_launch(std::string_view name, const std::string& text, const std
                                  program, what));
   }
   apply_overrides(framework, options.overrides, read.entries);
+  if (framework.expand != nullptr) {
+    read.entries = framework.expand(std::move(read.entries), text, file);
+  }
   std::vector<std::string> leave_out;
   for (const std::string& key : options.leave_out) {
     leave_out.push_back(key_in_file(framework, key));
@@ -180,7 +183,7 @@ const std::vector<LaunchFramework>& launch_frameworks() {
   static const std::vector<LaunchFramework> all = [] {
     std::vector<LaunchFramework> list;
     for (const FrameworkFile& file : framework_files()) {
-      list.push_back({file.name, file.file, file.meaning});
+      list.push_back({file.name, file.file, file.meaning, file.from_experiment != nullptr});
     }
     return list;
   }();

@@ -62,6 +62,7 @@ struct LaunchFramework {
   std::string_view name;
   std::string_view file;  // what its files are called: "megatron.args"
   std::string_view meaning;
+  bool written = true;  // by write_launch
 };
 [[nodiscard]] const std::vector<LaunchFramework>& launch_frameworks();
 

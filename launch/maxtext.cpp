@@ -79,7 +79,7 @@ std::int64_t written_devices(const Facts& facts, const std::string& prefix) {
   return devices;
 }
 
-std::int64_t read_mesh_of(Facts& facts, Json& experiment) {
+std::int64_t read_mesh_of(Facts& facts, const LaunchOptions& options, Json& experiment) {
   for (const std::string_view axis : other_axes) {
     for (const char* prefix : {"ici.", "dcn."}) {
       const std::string fact = prefix + std::string(axis);
@@ -105,7 +105,7 @@ std::int64_t read_mesh_of(Facts& facts, Json& experiment) {
     const std::int64_t size = across * facts.integer("ici." + std::string(axis.key));
     const std::string name(axis.name);
     if (size > 1) experiment["mesh"][name] = size;
-    if (across > 1) experiment["slices"][name] = across;
+    set_slices(name, across, options, experiment);
   }
   if (experiment["mesh"].empty()) experiment["mesh"]["data"] = 1;
   return devices;
@@ -196,9 +196,10 @@ void read_pipeline(const Facts& facts, Json& strategy) {
   if (times > 1) strategy["pipeline"]["repeats"] = times;
 }
 
-void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& experiment) {
-  const std::int64_t devices = read_mesh_of(facts, experiment);
-  Json& workload = experiment["workload"];  // once the experiment has all of its own keys
+void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
+  const std::int64_t devices =
+      read_mesh_of(facts, options, experiment);  // adds fields: before references
+  Json& workload = experiment["workload"];
   if (workload["mtp_layers"] == 0) workload.erase("mtp_layers");
   if (workload["model"].is_null()) workload["model"] = maxtext_model(facts);
   read_batch(facts, devices, workload);

@@ -254,6 +254,10 @@ void verify_same(const Experiment& experiment, const Experiment& read,
 WrittenLaunch write_launch(const Experiment& experiment, std::string_view name,
                            std::int64_t devices_of_node) {
   const FrameworkFile& framework = framework_file(name);
+  if (framework.from_experiment == nullptr) {
+    throw InputError(place_of(experiment, ""),
+                     fmt::format("files of {} are read and not written", framework.name));
+  }
   require_launchable(experiment, framework);
   const Json& resolved = *experiment.resolved;
   const auto& step = std::get<ModelStep>(experiment.subject);

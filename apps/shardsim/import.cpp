@@ -40,10 +40,11 @@ const Manual import_manual = {
     "are\n"
     "               propagated as Shardy does, and partitioned as XLA does\n"
     "               (docs/stablehlo-import.md)\n"
-    "  megatron, torchtitan, deepspeed, maxtext\n"
+    "  megatron, torchtitan, deepspeed, maxtext, pax\n"
     "               somebody's own configuration as an experiment (docs/own-files.md): a launch\n"
-    "               script or its arguments, TOML, JSON, YAML, with KEY=VALUE behind the file for\n"
-    "               what it does not say. Each key is used, has no influence on cost, or is\n"
+    "               script or its arguments, TOML, JSON, YAML, classes of Python, with KEY=VALUE\n"
+    "               behind the file for what it does not say. Each key is used, has no influence "
+    "on cost, or is\n"
     "               refused; --format json lists them, -o FILE writes the experiment",
     {"shardsim import hf llama-3.1-8b -o tree.json",
      "shardsim import hf workloads/configs/vit-b16.json --format csv",
@@ -55,7 +56,8 @@ const Manual import_manual = {
      ("shardsim import deepspeed examples/launch/zero3-deepspeed.json --model llama-3.1-8b \\\n"
       "               --devices 16 --sequence 4096 --format json"),
      ("shardsim import maxtext examples/launch/llama-2-7b-maxtext.yml --devices 256 \\\n"
-      "               per_device_batch_size=4 --machine tpu-v5e")}};
+      "               per_device_batch_size=4 --machine tpu-v5e"),
+     "shardsim import pax examples/launch/lm-cloud-64b-pax.sh --machine tpu-v4"}};
 
 const std::vector<std::string> tree_formats = {"text", "json", "csv"};
 const std::vector<std::string> plan_formats = {"text", "json", "dot"};

@@ -39,7 +39,7 @@ std::vector<std::string> all_formats() {
   std::vector<std::string> formats = report_formats();
   for (const std::string& format : trace_formats()) formats.push_back(format);
   for (const LaunchFramework& framework : launch_frameworks()) {
-    formats.emplace_back(framework.name);
+    if (framework.written) formats.emplace_back(framework.name);
   }
   return formats;
 }

@@ -76,17 +76,39 @@ ParameterSharding describe_leaf(const TreeLeaf& leaf, const LeafSpec& given,
   return p;
 }
 
+// Leaves of one tensor, an expert's each, are told apart by their names alone where the rules give
+// all the same.
+struct LeafOfKind {
+  std::size_t leaf = 0;
+  std::size_t kind = 0;
+};
+
 std::vector<ParameterSharding> describe_leaves(const Workload& workload, const Layout& layout,
                                                const Mesh& mesh, DType stored) {
   std::vector<const ParameterLayout*> of_tensor(workload.tensors.size());
   for (const ParameterLayout& a : layout.parameters) of_tensor[at(a.tensor)] = &a;
-  std::vector<ParameterSharding> rows;
+  std::vector<ParameterSharding> kinds;
+  std::vector<std::vector<LeafOfKind>> of_first(workload.tensors.size());
+  std::vector<RowOfKind> rows;
   const std::vector<TreeLeaf> leaves = tree_leaves(workload);
+  rows.reserve(leaves.size());
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const ParameterLayout& a = *of_tensor[at(leaves[i].holds.front().tensor)];
-    rows.push_back(describe_leaf(leaves[i], layout.leaves[i], a, layout, mesh, stored));
+    const std::size_t first = at(leaves[i].holds.front().tensor);
+    const LeafSpec& given = layout.leaves[i];
+    const auto known =
+        std::find_if(of_first[first].begin(), of_first[first].end(), [&](const LeafOfKind& other) {
+          return leaves[other.leaf].leaf.shape == leaves[i].leaf.shape &&
+                 given == layout.leaves[other.leaf];
+        });
+    if (known != of_first[first].end()) {
+      rows.push_back({leaves[i].leaf.name, known->kind});
+      continue;
+    }
+    of_first[first].push_back({i, kinds.size()});
+    rows.push_back({leaves[i].leaf.name, kinds.size()});
+    kinds.push_back(describe_leaf(leaves[i], given, *of_tensor[first], layout, mesh, stored));
   }
-  return fold_layers(rows);
+  return fold_layers(kinds, std::move(rows));
 }
 
 PlanSubject subject_of(const Workload& workload, const Step& step, const Strategy& strategy) {

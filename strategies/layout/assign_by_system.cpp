@@ -24,10 +24,11 @@ class SystemAssigner {
   // The rule system sees the leaves of the workload's view: every instance of a repeated block, or
   // layers stacked.
   void run() {
-    const std::vector<TreeLeaf> leaves = tree_leaves(workload_);
+    std::vector<TreeLeaf> leaves = tree_leaves(workload_);
     ParameterTree tree{workload_.model, {}};
-    for (const TreeLeaf& made : leaves) {
-      tree.leaves.push_back(made.leaf);
+    tree.leaves.reserve(leaves.size());
+    for (TreeLeaf& made : leaves) {
+      tree.leaves.push_back(std::move(made.leaf));
       tree.leaves.back().dtype = result_.stored_dtype;
       tree.leaves.back().place = strategy_.place;
       if (strategy_.shifting) stack_stages(made, tree.leaves.back());
@@ -42,9 +43,10 @@ class SystemAssigner {
     for (ParameterLayout& a : result_.parameters) layouts[at(a.tensor)] = &a;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const LeafSpec& given = specs.leaves[i];
+      if (all_have(layouts, leaves[i], given)) continue;  // the next expert of many
       const Sharding sharding =
           without_unit_axes(to_sharding(given.spec, leaves[i].dims.size(), mesh_, strategy_.place));
-      require_whole_layers(leaves[i], sharding);
+      require_whole_layers(leaves[i], tree.leaves[i], sharding);
       for (const TreeLeaf::Instance& instance : leaves[i].holds) {
         ParameterLayout& a = *layouts[at(instance.tensor)];
         Sharding stored = of_parameter(leaves[i], sharding, a.shape.size());
@@ -67,6 +69,15 @@ class SystemAssigner {
   }
 
  private:
+  // Leaves of one parameter have their dimensions alike.
+  static bool all_have(const std::vector<ParameterLayout*>& layouts, const TreeLeaf& leaf,
+                       const LeafSpec& given) {
+    return std::all_of(leaf.holds.begin(), leaf.holds.end(), [&](const TreeLeaf::Instance& held) {
+      const std::optional<LeafSpec>& known = layouts[at(held.tensor)]->from_system;
+      return known && *known == given;
+    });
+  }
+
   void require_logical_axes(const ParameterTree& tree) const {
     const bool has = std::any_of(tree.leaves.begin(), tree.leaves.end(),
                                  [](const ParameterLeaf& leaf) { return leaf.logical_axes; });
@@ -86,7 +97,8 @@ class SystemAssigner {
   }
 
   // A step computes layer by layer: each device has all of them, or a pipeline's stage.
-  void require_whole_layers(const TreeLeaf& leaf, const Sharding& sharding) const {
+  void require_whole_layers(const TreeLeaf& leaf, const ParameterLeaf& seen,
+                            const Sharding& sharding) const {
     for (std::size_t d = 0; d < leaf.dims.size(); ++d) {
       const AxisList& axes = sharding.dims[d].axes;
       if (leaf.dims[d] || axes.empty()) continue;
@@ -98,7 +110,7 @@ class SystemAssigner {
           strategy_.place,
           fmt::format("the rules split the {} layers of {} over {}: a step has all layers on every "
                       "device; a parameter tree shows such specs",
-                      leaf.leaf.shape[d], leaf.leaf.name,
+                      seen.shape[d], seen.name,
                       fmt::join(mesh_.names_of(sharding.dims[d].axes), ", ")));
     }
   }

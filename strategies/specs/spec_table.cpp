@@ -122,21 +122,32 @@ SpecTable tree_specs(const ParameterTree& tree, const Mesh& mesh, const Strategy
   return table;
 }
 
-std::vector<ParameterSharding> fold_layers(const std::vector<ParameterSharding>& rows) {
+std::vector<ParameterSharding> fold_layers(const std::vector<ParameterSharding>& kinds,
+                                           std::vector<RowOfKind> rows) {
+  std::vector<std::string> likenesses;
+  for (const ParameterSharding& kind : kinds) likenesses.push_back(likeness(kind));
   std::vector<std::string> names;
   std::vector<std::string> alike;
-  for (const ParameterSharding& row : rows) {
-    names.push_back(row.name);
-    alike.push_back(likeness(row));
+  for (RowOfKind& row : rows) {
+    names.push_back(std::move(row.name));
+    alike.push_back(likenesses[row.kind]);
   }
   std::vector<ParameterSharding> folded;
   for (const FoldedName& fold : fold_names(names, alike)) {
-    folded.push_back(rows[fold.members.front()]);
+    folded.push_back(kinds[rows[fold.members.front()].kind]);
     folded.back().name = fold.name;
     folded.back().instances = 0;
-    for (const std::size_t i : fold.members) folded.back().instances += rows[i].instances;
+    for (const std::size_t i : fold.members) {
+      folded.back().instances += kinds[rows[i].kind].instances;
+    }
   }
   return folded;
+}
+
+std::vector<ParameterSharding> fold_layers(const std::vector<ParameterSharding>& rows) {
+  std::vector<RowOfKind> named;
+  for (std::size_t i = 0; i < rows.size(); ++i) named.push_back({rows[i].name, i});
+  return fold_layers(rows, std::move(named));
 }
 
 }  // namespace shardsim

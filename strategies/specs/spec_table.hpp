@@ -69,4 +69,12 @@ struct SpecTable {
 [[nodiscard]] std::vector<ParameterSharding> fold_layers(
     const std::vector<ParameterSharding>& rows);
 
+// The same of rows that differ from one of `kinds` in the name alone.
+struct RowOfKind {
+  std::string name;
+  std::size_t kind = 0;
+};
+[[nodiscard]] std::vector<ParameterSharding> fold_layers(
+    const std::vector<ParameterSharding>& kinds, std::vector<RowOfKind> rows);
+
 }  // namespace shardsim

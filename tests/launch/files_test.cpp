@@ -56,6 +56,7 @@ void add_variables(const std::string& name, LaunchOptions& options) {
 LaunchOptions options_of(const std::string& framework, const std::string& name) {
   LaunchOptions options;
   if (framework != "megatron") options.devices = name == "llama4_17bx128e.toml" ? 256 : 64;
+  if (framework == "pax") options.devices.reset();  // meshes say how many
   if (framework == "deepspeed") {
     *options.model = "llama-3.1-8b";
     options.devices = 8;

@@ -111,8 +111,8 @@ TEST_CASE("An unknown optimizer is an error") {
   Workload w = training_graph("gpt2", 1, 128);
   OptimizerOptions options;
   options.kind = "sophia";
-  CHECK_THROWS_WITH(
-      add_optimizer(w, options),
-      "/workload/optimizer: unknown optimizer \"sophia\"; known are adamw, adam, lion, adafactor, "
-      "adam8bit, adamw8bit, sgd, none");
+  CHECK_THROWS_WITH(add_optimizer(w, options),
+                    "/workload/optimizer: unknown optimizer \"sophia\"; known are adamw, adam, "
+                    "lion, adafactor, sharded_adafactor, "
+                    "adam8bit, adamw8bit, sgd, none");
 }

@@ -98,6 +98,8 @@ std::string_view name_of(NormKind kind) {
       return "RMS norm without parameters";
     case NormKind::scale:
       return "scale and offset";
+    case NormKind::weight:
+      return "scale";
     case NormKind::layer:
     case NormKind::layer_wide:
     case NormKind::layer_cast:
@@ -129,6 +131,8 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       const Value scaled = e.multiply(x, e.parameter("weight", shape));
       return e.add(scaled, e.parameter("bias", shape));
     }
+    case NormKind::weight:
+      return e.multiply(x, e.parameter("weight", shape));
     case NormKind::rms_fixed:
       return fused(e, x, 1, /*learns=*/false);
     case NormKind::rms_fused:

@@ -12,6 +12,7 @@
 //   rms_plain   no parameters, else as rms              4Th + 4T
 //   rms_fixed   rms_fused without parameters            2Th + 4T
 //   scale       x * weight + bias (MobileBERT)          2Th (x)
+//   weight      x * weight (praxis, of queries)         2Th (x)
 //   layer       torch's layer_norm                      2Th (x) + 8T
 //   layer_wide  mean and variance by hand               4Th + 4Th + 4T + 4Th + 4h    Cohere
 //   layer_cast  layer_wide, cast before the weight      4Th + 4Th + 4T + 2Th         DeBERTa 1
@@ -40,6 +41,7 @@ enum class NormKind : std::uint8_t {
   rms_plain,
   rms_fixed,
   scale,
+  weight,
   layer,
   layer_wide,
   layer_cast,

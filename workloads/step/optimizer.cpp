@@ -15,10 +15,11 @@ namespace {
 // What of a parameter's shape a state has.
 enum class StateForm : std::uint8_t {
   full,
-  rows,     // without the last dimension
-  columns,  // without the one before
-  codes,    // a byte for each number
-  scales    // a number for each block of codes along the last dimension
+  rows,           // without the last dimension
+  columns,        // without the one before
+  codes,          // a byte for each number
+  output_scales,  // without the first dimension, in fp32
+  scales          // a number for each block of codes along the last dimension
 };
 
 struct StateKind {
@@ -34,8 +35,9 @@ struct OptimizerKind {
 };
 
 // Adafactor: torch.optim.Adafactor (torch 2.9), which has no momentum; parameters of one dimension
-// have the variance itself. Adam in 8 bits: bitsandbytes 0.48, blocks of 256 codes with a scale in
-// fp32; parameters of fewer than 4,096 numbers keep states in fp32 (min_8bit_size).
+// have the variance itself. Praxis' has momentum in bytes and a scale of each column (praxis 1.4.0,
+// optimizers.py, ShardedAdafactor). Adam in 8 bits: bitsandbytes 0.48, blocks of 256 codes with a
+// scale in fp32; parameters of fewer than 4,096 numbers keep states in fp32 (min_8bit_size).
 constexpr std::int64_t codes_of_block = 256;
 constexpr std::int64_t least_in_codes = 4096;
 
@@ -54,6 +56,13 @@ const std::vector<OptimizerKind> kinds = {
      {{"row_var", StateForm::rows}, {"col_var", StateForm::columns}},
      Function::adafactor,
      {{"variance"}}},
+    {"sharded_adafactor",
+     {{"m", StateForm::codes},
+      {"m_scale", StateForm::output_scales},
+      {"vr", StateForm::rows},
+      {"vc", StateForm::columns}},
+     Function::adafactor,
+     {{"m", StateForm::codes}, {"v"}}},
     {"adam8bit", moments_in_codes, Function::adam_8bit, moments_of_few},
     {"adamw8bit", moments_in_codes, Function::adam_8bit, moments_of_few},
     {"sgd", {{"momentum_buffer"}}, Function::sgd},
@@ -98,6 +107,10 @@ Operand add_state(Workload& workload, TensorId parameter, const StateKind& kind,
   if (kind.form == StateForm::rows) dims.pop_back();
   if (kind.form == StateForm::columns) dims.erase(dims.begin() + last - 1);
   if (kind.form == StateForm::codes) dtype = DType::i8;
+  if (kind.form == StateForm::output_scales) {
+    dims.erase(dims.begin());
+    dtype = DType::f32;
+  }
   const std::string name = of.name + "." + kind.name;
   if (kind.form == StateForm::scales) {
     const std::int64_t numbers = workload.elements({dims.back()});

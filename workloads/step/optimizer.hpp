@@ -23,7 +23,7 @@ struct OptimizerOptions {
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
-// "adamw", "adam", "lion", "adafactor", "adam8bit", "adamw8bit", "sgd", "none"
+// "adamw", "adam", "lion", "adafactor", "sharded_adafactor", "adam8bit", "adamw8bit", "sgd", "none"
 [[nodiscard]] std::vector<std::string> known_optimizers();
 
 // Fills Block::optimizer: one op per parameter, in the block that uses it first. Its results are

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <charconv>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/index.hpp"
@@ -11,13 +13,6 @@
 
 namespace shardsim {
 namespace {
-
-void replace_all(std::string& text, const std::string& what, const std::string& with) {
-  for (std::size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-}
 
 // Every choice of an index of each part, the first slowest.
 std::vector<std::vector<std::size_t>> choices(const TreeView::Form& form) {
@@ -85,13 +80,32 @@ class LeafMaker {
 
   static std::string name_of(const TreeView::Form& form, const TreeView::Layer* layer,
                              const std::vector<std::size_t>& part) {
-    std::string name = form.name;
-    for (std::size_t p = 0; p < part.size(); ++p) {
-      replace_all(name, fmt::format("{{{}}}", p), form.parts[p][part[p]]);
+    std::string name;
+    const std::string& text = form.name;
+    if (layer != nullptr) {
+      name.reserve(layer->path.size() + text.size() + 8);
+      name = layer->path;
+      name += '/';
     }
-    if (layer == nullptr) return name;
-    replace_all(name, "{mark}", layer->mark);
-    return layer->path + "/" + name;
+    for (std::size_t i = 0; i < text.size();) {
+      const std::size_t hole = std::min(text.find('{', i), text.size());
+      name.append(text, i, hole - i);
+      if (hole == text.size()) break;
+      const std::size_t end = std::min(text.find('}', hole), text.size() - 1);
+      const std::string_view inside(text.data() + hole + 1, end - hole - 1);
+      std::size_t p = 0;
+      const auto [last, error] = std::from_chars(inside.data(), inside.data() + inside.size(), p);
+      const bool is_part = error == std::errc() && last == inside.data() + inside.size();
+      if (is_part && p < part.size()) {
+        name += form.parts[p][part[p]];
+      } else if (inside == "mark" && layer != nullptr) {
+        name += layer->mark;
+      } else {
+        name.append(text, hole, end + 1 - hole);
+      }
+      i = end + 1;
+    }
+    return name;
   }
 
   // The one of that name, or a new one that holds no layer yet.
@@ -131,7 +145,7 @@ class LeafMaker {
 
   const Workload& workload_;
   std::vector<TreeLeaf> leaves_;
-  std::map<std::string, std::size_t> by_name_;
+  std::unordered_map<std::string, std::size_t> by_name_;
 };
 
 }  // namespace

@@ -107,7 +107,8 @@ constexpr std::array tables = {dense_families,
                                sparse_image_text_families,
                                more_image_text_families,
                                deepseek_v4_families,
-                               megatron_families};
+                               megatron_families,
+                               praxis_families};
 
 }  // namespace
 

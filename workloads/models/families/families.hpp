@@ -51,6 +51,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> image_text_kin_families();
 [[nodiscard]] std::vector<Family> recent_image_text_families();
 [[nodiscard]] std::vector<Family> megatron_families();
+[[nodiscard]] std::vector<Family> praxis_families();
 [[nodiscard]] std::vector<Family> modernbert_families();
 [[nodiscard]] std::vector<Family> recent_expert_families();
 [[nodiscard]] std::vector<Family> experts_of_heads_families();

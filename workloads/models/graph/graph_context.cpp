@@ -215,6 +215,10 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
                         {x, g.parameter(name + ".weight", dims)});
       return g.elementwise(Function::add, name, {x, g.parameter(name + ".bias", dims)});
     }
+    case NormKind::weight: {
+      const Dims dims = weight.empty() ? Dims{over} : weight;
+      return g.elementwise(Function::multiply, name, {x, g.parameter(name + ".weight", dims)});
+    }
     case NormKind::rms:
     case NormKind::rms_wide:
     case NormKind::rms_cast:
