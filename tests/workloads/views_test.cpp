@@ -231,3 +231,34 @@ TEST_CASE("praxis' experts are a matrix each of gate, up and down") {
   CHECK(leaf_named(leaves, at + "wo_0").leaf.shape == Shape{32, 8, 14336, 4096});
   CHECK(leaf_named(leaves, at + "gate").leaf.shape == Shape{32, 4096, 8});
 }
+
+// What does not run beside text alone has no ops that tell kernels from norms and tables.
+TEST_CASE("The images' part of a model that got text alone has kernels, scales and tables") {
+  const ModelConfig config = load_model_config(
+      JsonReader(Json::parse(R"({"architectures": ["PaliGemmaForConditionalGeneration"],
+          "model_type": "paligemma", "projection_dim": 64, "hidden_size": 64,
+          "text_config": {"model_type": "gemma", "hidden_size": 64, "intermediate_size": 128,
+            "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 1,
+            "head_dim": 16, "vocab_size": 1024},
+          "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 48,
+            "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
+            "image_size": 56, "patch_size": 14}})"),
+                 {"test", ""}),
+      "");
+  using Shape = std::vector<std::int64_t>;
+  for (const auto& [view, root] :
+       std::map<std::string, std::string>{{"easydel", ""}, {"flax", "model/"}}) {
+    INFO(view);
+    const std::vector<TreeLeaf> leaves = leaves_under(config, view, 16);
+    for (const auto& [name, shape] : std::map<std::string, Shape>{
+             {"multi_modal_projector/linear/kernel", {48, 64}},
+             {"vision_tower/embeddings/patch_embedding/kernel", {14, 14, 3, 48}},
+             {"vision_tower/embeddings/position_embedding/embedding", {16, 48}},
+             {"vision_tower/encoder/layers/1/mlp/fc1/kernel", {48, 96}},
+             {"vision_tower/encoder/layers/1/layer_norm1/scale", {48}},
+             {"vision_tower/head/mlp/fc2/kernel", {96, 48}}}) {
+      INFO(name);
+      CHECK(leaf_named(leaves, root + name).leaf.shape == shape);
+    }
+  }
+}

@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "workloads/models/hub_names.hpp"
+#include "workloads/views/dimension_names.hpp"
 #include "workloads/views/form_text.hpp"
 
 namespace shardsim {
@@ -90,6 +91,35 @@ std::vector<Dim> convolution_dims(const Workload& workload, const Tensor& weight
   return dims;
 }
 
+// Of what is there and not run (the images' part beside text alone) no op tells what it is: its
+// shape and its module's name do.
+struct IdleLeaf {
+  std::string name;
+  std::vector<Dim> dims;
+};
+std::optional<IdleLeaf> idle_leaf(const Workload& workload, const Tensor& weight, const Use& use,
+                                  const std::string& name, std::string_view rms_scale) {
+  constexpr std::string_view ending = ".weight";
+  if (use.op != nullptr || !name.ends_with(ending)) return std::nullopt;
+  const std::string module = name.substr(0, name.size() - ending.size());
+  std::string_view as = "kernel";
+  std::vector<Dim> dims(weight.dims.rbegin(), weight.dims.rend());
+  if (dims.size() > 2) {  // [out, in, taps...]
+    dims.assign(weight.dims.begin() + 2, weight.dims.end());
+    dims.push_back(weight.dims[1]);
+    dims.push_back(weight.dims[0]);
+  } else if (dims.size() == 1) {
+    const std::string bias = weight.name.substr(0, weight.name.size() - ending.size()) + ".bias";
+    const bool has_bias = std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                                      [&](const Tensor& tensor) { return tensor.name == bias; });
+    as = has_bias ? "scale" : rms_scale;
+  } else if (module.find("embed", module.rfind('.') + 1) != std::string::npos) {
+    as = "embedding";
+    dims = weight.dims;
+  }
+  return IdleLeaf{fmt::format("{}/{}", with_slashes(module), as), std::move(dims)};
+}
+
 // The last part of a parameter's name.
 std::string leaf_name(const std::string& name, const Use& use, std::string_view weight,
                       std::string_view rms_scale) {
@@ -159,58 +189,6 @@ ViewedParameter as_it_is(const Workload& workload, TensorId parameter, const Axi
   viewed.dims = workload.tensors[at(parameter)].dims;
   for (const Dim& dim : viewed.dims) viewed.form.axes.push_back(axis(dim));
   return viewed;
-}
-
-// Names of the dimensions of flax' and t5x' models, by what labels are for.
-std::optional<std::string> flax_axis(const Workload& workload, const Dim& dim) {
-  const Label& label = workload.labels[at(dim.front())];
-  switch (label.role) {
-    case LabelRole::hidden:
-      return "embed";
-    case LabelRole::mixer_groups:
-      if (dim.size() == 1 && label.size == 1) return std::nullopt;  // of rows side by side
-      [[fallthrough]];
-    case LabelRole::heads:
-    case LabelRole::head_group:
-      return "heads";
-    case LabelRole::width:
-      return "mlp";
-    case LabelRole::vocab:
-      return "vocab";
-    case LabelRole::experts:
-      return "expert";
-    default:
-      break;
-  }
-  const std::string name = base_name(label);
-  const bool of_a_head =
-      name == "head_dim" || name == "qk_dim" || name == "value_dim" || name == "kv_b";
-  return of_a_head ? std::optional<std::string>("kv") : std::nullopt;
-}
-
-std::optional<std::string> haliax_axis(const Workload& workload, const Dim& dim, bool in_of_heads) {
-  const Label& label = workload.labels[at(dim.front())];
-  const bool has_groups = dim.size() > 1;
-  switch (label.role) {
-    case LabelRole::heads:
-      return in_of_heads || has_groups || base_name(label) == "heads" ? "heads" : "kv_heads";
-    case LabelRole::head_group:
-      return "q_heads_per_group";
-    case LabelRole::experts:
-      return "experts";
-    default:
-      break;
-  }
-  const std::optional<std::string> axis = flax_axis(workload, dim);
-  return axis == "kv" ? std::optional<std::string>("head_size") : axis;
-}
-
-// A name is of one dimension: of square matrices the first has it, of heads behind what lies
-// between them and their groups (gated delta rule) the groups.
-void name_once(std::vector<std::optional<std::string>>& axes) {
-  for (auto axis = axes.begin(); axis != axes.end(); ++axis) {
-    if (std::find(axes.begin(), axis, *axis) != axis) axis->reset();
-  }
 }
 
 // Dimensions of one label each; heads and their groups, a mixer's, too, together, unless they are
@@ -298,7 +276,11 @@ std::optional<ViewedParameter> easydel_parameter(const ViewInput& input, TensorI
   std::string name = models::hub_module(input.family, in_layer ? "." + own : own);
   if (in_layer) name.erase(0, 1);
   const Use use = use_of(workload, parameter);
-  if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
+  if (auto idle = idle_leaf(workload, tensor, use, name, "kernel")) {
+    viewed.form.name = std::move(idle->name);
+    viewed.dims = std::move(idle->dims);
+    viewed.form.axes.resize(viewed.dims.size());
+  } else if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
     viewed.form.name = with_slashes(name.substr(0, name.rfind('.'))) + "/kernel";
     viewed.dims = std::move(dims);
     viewed.form.axes.resize(viewed.dims.size());
@@ -335,9 +317,12 @@ std::optional<ViewedParameter> flax_parameter(const ViewInput& input, TensorId p
   if (is_our_own(tensor.name)) return as_it_is(workload, parameter, axis);
   const Use use = use_of(workload, parameter);
   ViewedParameter viewed;
-  viewed.form.name = leaf_name(name_in_layer(workload, parameter), use, "kernel", "scale");
-  if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
-    const std::string own = name_in_layer(workload, parameter);
+  const std::string own = name_in_layer(workload, parameter);
+  viewed.form.name = leaf_name(own, use, "kernel", "scale");
+  if (auto idle = idle_leaf(workload, tensor, use, own, "scale")) {
+    viewed.form.name = std::move(idle->name);
+    viewed.dims = std::move(idle->dims);
+  } else if (auto dims = convolution_dims(workload, tensor, use); !dims.empty()) {
     viewed.form.name = with_slashes(own.substr(0, own.rfind('.'))) + "/kernel";
     viewed.dims = std::move(dims);
   } else if (is_weight_of_product(use)) {
