@@ -262,3 +262,28 @@ TEST_CASE("The images' part of a model that got text alone has kernels, scales a
     }
   }
 }
+
+// maxtext 0.2.5, models/qwen3_5.py: Qwen3_5ScannableBlock's layer_0 to layer_3, whose delta rule is
+// Qwen3-Next's, with one matrix for queries, keys, values and gates, one for both heads' numbers.
+TEST_CASE("MaxText holds Qwen 3.5's projections end to end") {
+  const ModelConfig config =
+      load_model_config(JsonReader(Json::parse(R"({"architectures": ["Qwen3_5MoeForCausalLM"],
+          "model_type": "qwen3_5_moe_text", "hidden_size": 64, "num_hidden_layers": 8,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 1024,
+          "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+          "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4, "num_experts": 4,
+          "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+          "shared_expert_intermediate_size": 32})"),
+                                   {"test", ""}),
+                        "");
+  using Shape = std::vector<std::int64_t>;
+  const std::vector<TreeLeaf> leaves = leaves_under(config, "maxtext-0.2.5", 64);
+  const std::string at = "decoder/layers/layer_1/attention/";
+  const TreeLeaf& qkvz = leaf_named(leaves, at + "in_proj_qkvz/kernel");
+  CHECK(qkvz.leaf.shape == Shape{64, 2, 2 * 16 + 2 * 32});
+  CHECK(*qkvz.leaf.logical_axes ==
+        std::vector<std::optional<std::string>>{"embed_attn", "layers", "gdn_head"});
+  CHECK(leaf_named(leaves, at + "in_proj_ba/kernel").leaf.shape == Shape{64, 2, 8});
+  CHECK(leaf_named(leaves, "decoder/layers/layer_3/attention/attention/key/kernel").leaf.shape ==
+        Shape{64, 2, 2, 16});
+}

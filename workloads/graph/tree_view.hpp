@@ -31,7 +31,7 @@ struct TreeView {
     std::optional<std::string> inner_axis{};
   };
   // Parameters that lie beside each other in one leaf, as keys and values in [2, heads, in, head]:
-  // which of its dimensions tells them apart, before layers are stacked, and how many they are.
+  // which dimension tells them apart, before layers are stacked, and how many are (0: end to end).
   struct Joint {
     std::size_t dimension = 0;
     std::int64_t count = 1;

@@ -123,7 +123,11 @@ std::optional<ViewedParameter> in_form(const Workload& workload, TensorId parame
     }
     const std::size_t equals = word.find('=');
     const std::string axis = word.substr(0, equals);
-    const std::string what = word.substr(equals + 1);
+    std::string what = word.substr(equals + 1);
+    if (what.starts_with('~')) {
+      viewed.form.joint = {viewed.dims.size(), 0};
+      what.erase(0, 1);
+    }
     viewed.form.axes.push_back(axis == "-" ? std::nullopt : std::optional(axis));
     viewed.dims.emplace_back();
     if (what == "*") {

@@ -10,6 +10,7 @@
 //   NAME+NAME     labels by name, as one; "ffn_2", a second of the name, is "ffn"
 // "+2" is a dimension of a leaf that two parameters lie in, this one and those of rows of
 // the same name; "+1" one that the parameter has not.
+// "~WHAT": a dimension along which such parameters lie one behind the other.
 // "{NAME:a,b}" in the leaf's name tells leaves apart by a label that no leaf has, with a word for
 // each of its values; "{NAME}" numbers them.
 #pragma once

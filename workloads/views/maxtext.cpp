@@ -16,6 +16,7 @@ namespace {
 enum class Scan : std::uint8_t {
   plain,       // all alike
   cycle,       // layers_0, layers_1, ... of a scanned block, and nothing is left over
+  numbered,    // the same as layer_0, layer_1, ...
   remainder,   // likewise, and what is left over follows unscanned
   pairs,       // two layers in one, told apart by their modules' names
   by_experts,  // dense_layers, then moe_layers
@@ -98,6 +99,16 @@ const std::vector<MaxTextFamily>& maxtext_families() {
        .out = "mlp=*",
        .scan = Scan::locals,
        .cycle = 4},
+      {.families = {"qwen3_5_moe_text"},
+       .attention = "attention/attention",
+       .moe = "mlp/routed_experts",
+       .shared = "mlp/shared_expert",
+       .pre_norm = "input_layernorm",
+       .mlp_norm = "post_attention_layernorm",
+       .named = "-",
+       .out = "mlp=*",
+       .scan = Scan::numbered,
+       .cycle = 4},
       {.families = {"gpt2"}}};
   return table;
 }
@@ -142,6 +153,8 @@ TreeView::Layer layer_of(const MaxTextFamily& family, std::size_t i, std::size_t
       break;
     case Scan::cycle:
       return stacked_at(fmt::format("{}/layers_{}", block, i % cycle), "layers");
+    case Scan::numbered:
+      return stacked_at(fmt::format("{}/layer_{}", block, i % cycle), "layers");
     case Scan::remainder:
       if (i < layers - layers % cycle) {
         return stacked_at(fmt::format("{}/layers_{}", block, i % cycle), "layers");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -69,10 +70,15 @@ class LeafMaker {
       const TreeView::Layer* layer = in_layer ? &layers->at(at(number)) : nullptr;
       for (const std::vector<std::size_t>& part : parts) {
         TreeLeaf& made = leaf_of(name_of(form, layer, part), form, layer, parameter.shape);
+        const bool is_behind = form.joint && form.joint->count == 0;
+        if (is_behind) append_behind(made, *form.joint, parameter);
         made.holds.push_back({parameter.tensor, number});
         if (layer == nullptr || !layer->stacked) continue;
         const auto held = static_cast<std::int64_t>(made.holds.size());
-        const std::int64_t each = layer->inner * (form.joint ? form.joint->count : 1);
+        const std::int64_t beside = is_behind    ? parameters_in(made)
+                                    : form.joint ? form.joint->count
+                                                 : 1;
+        const std::int64_t each = layer->inner * beside;
         made.leaf.shape[form.stacked_at] = (held + each - 1) / each;
       }
     }
@@ -120,7 +126,7 @@ class LeafMaker {
       made.leaf.shape.push_back(shape[d]);
       made.dims.emplace_back(d);
     }
-    if (form.joint) {
+    if (form.joint && form.joint->count > 0) {
       const auto where = static_cast<std::ptrdiff_t>(form.joint->dimension);
       insert_dimension(made, where, form.joint->count, std::nullopt);
     }
@@ -132,6 +138,25 @@ class LeafMaker {
     }
     leaves_.push_back(std::move(made));
     return leaves_.back();
+  }
+
+  // A leaf grows by a parameter that it does not hold yet.
+  static void append_behind(TreeLeaf& made, const TreeView::Joint& joint,
+                            const ParameterView& parameter) {
+    const bool holds = made.holds.empty() ||
+                       std::any_of(made.holds.begin(), made.holds.end(), [&](const auto& held) {
+                         return held.tensor == parameter.tensor;
+                       });
+    if (holds) return;
+    for (std::size_t d = 0; d < made.dims.size(); ++d) {
+      if (made.dims[d] == joint.dimension) made.leaf.shape[d] += parameter.shape[joint.dimension];
+    }
+  }
+
+  static std::int64_t parameters_in(const TreeLeaf& made) {
+    std::set<TensorId> held;
+    for (const TreeLeaf::Instance& one : made.holds) held.insert(one.tensor);
+    return static_cast<std::int64_t>(held.size());
   }
 
   // Of layers or of parameters in one leaf, where the leaf names its dimensions with a name.
