@@ -40,6 +40,9 @@ KeyFile read(const std::string& text, const std::string& file) {
   return read;
 }
 
+constexpr std::int64_t largest_axis = std::int64_t{1} << 20;
+constexpr std::int64_t most_layers = 10000;
+
 // The only experiment of a file of Python, where none is named.
 Entry only_experiment(const std::vector<PaxFileClass>& classes, const std::string& file) {
   std::vector<std::string> names;
@@ -83,7 +86,7 @@ std::int64_t heads_of(const Facts& facts) {
   const std::int64_t dim = facts.integer("model.head_dim");
   if (!facts.has("model.heads") && hidden % dim == 0) return hidden / dim;
   const std::int64_t heads = facts.integer("model.heads");
-  if (heads * dim != hidden && !facts.is("arg.model", "bert")) {
+  if ((hidden % heads != 0 || hidden / heads != dim) && !facts.is("arg.model", "bert")) {
     facts.fail("model.heads",
                fmt::format("{} heads of {} do not make MODEL_DIMS, {}", heads, dim, hidden));
   }
@@ -150,6 +153,9 @@ Json language_model(const Facts& facts) {
 // MLPBlock, whose last layer is as wide as the softmax reads, and the softmax.
 Json classifier(const Facts& facts) {
   const std::int64_t inputs = facts.integer("classifier.inputs");
+  if (facts.integer("classifier.layers") > most_layers) {
+    facts.fail("classifier.layers", fmt::format("are more than {}", most_layers));
+  }
   Json hidden = Json::array();
   for (std::int64_t i = 1; i < facts.integer("classifier.layers"); ++i) {
     hidden.push_back(facts.integer("classifier.hidden"));
@@ -166,7 +172,7 @@ std::vector<std::int64_t> shape_of(const Facts& facts, const std::string& fact, 
   const Json& shape = facts.at(fact);
   std::vector<std::int64_t> sizes;
   for (const Json& size : shape.is_array() ? shape : Json::array()) {
-    if (!size.is_number_integer() || size < 1 || size > largest_number) break;
+    if (!size.is_number_integer() || size < 1 || size > largest_axis) break;
     sizes.push_back(size.get<std::int64_t>());
   }
   if (sizes.size() != rank || shape.size() != rank) {
@@ -206,8 +212,9 @@ std::int64_t read_mesh(const Facts& facts, const LaunchOptions& options, Json& e
 }
 
 void read_batch(const Facts& facts, std::int64_t devices, Json& workload, Json& strategy) {
-  const auto batch =
-      static_cast<std::int64_t>(facts.number("arg.per_core") * static_cast<double>(devices) + 1e-6);
+  const double whole = facts.number("arg.per_core") * static_cast<double>(devices) + 1e-6;
+  if (!(whole < static_cast<double>(largest_number))) facts.fail("arg.per_core", "is too large");
+  const auto batch = static_cast<std::int64_t>(whole);
   if (batch < 1) facts.fail("arg.per_core", "is no sequence for all devices together");
   workload["batch"] = batch;
   if (batch % devices != 0) {  // inputs are not on all devices

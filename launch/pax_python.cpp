@@ -124,7 +124,8 @@ class PaxExpression {
     std::string name = tokens_[next_++].text;
     if (name == "int" && take("(")) {
       const Json value = sum();
-      if (!take(")") || !value.is_number()) fail();
+      const bool fits = value.is_number() && std::abs(value.get<double>()) < 0x1p53;
+      if (!take(")") || !fits) fail();
       return static_cast<std::int64_t>(value.get<double>());
     }
     if (!is(".")) {
