@@ -348,9 +348,11 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   if (facts.is("arg.parallel", "pipeline")) {
     notes.emplace_back(
         "what enters each layer of a stage is kept, where praxis keeps what enters the stage");
-    notes.emplace_back(
-        "embedding and logits are computed on the devices of every stage; Pax deals their examples "
-        "out over the stages");
+    if (!facts.flag("arg.streams")) {
+      notes.emplace_back(
+          "embedding and logits are computed on the devices of every stage; Pax deals their "
+          "examples out over the stages");
+    }
   }
 }
 
