@@ -67,6 +67,19 @@ int count(const Imported& imported, KeyEffect effect) {
 constexpr KeyEffect effects[] = {KeyEffect::used, KeyEffect::harmless, KeyEffect::refused,
                                  KeyEffect::left_out};
 
+// What is the same in the files of all frameworks.
+Json begin_experiment(const FrameworkFile& framework, const LaunchOptions& options,
+                      const Facts& facts) {
+  Json experiment;
+  experiment["workload"] = {{"model", nullptr}, {"step", "train"}};
+  experiment["mesh"] = Json::object();
+  experiment["strategy"]["name"] = framework.strategy;
+  facts.copy_paths("workload.", experiment);
+  facts.copy_paths("strategy.", experiment);
+  if (!options.machine.empty()) experiment["machine"] = options.machine;
+  return experiment;
+}
+
 }  // namespace
 
 Imported import_launch(std::string_view name, const std::string& text, const std::string& file,
@@ -105,13 +118,7 @@ Imported import_launch(std::string_view name, const std::string& text, const std
   if (options.lists_refused) return imported;
   const auto devices = options.devices ? options.devices : read.devices;
   if (devices) sorted.facts.set("devices", *devices);
-  Json experiment;
-  experiment["workload"] = {{"model", nullptr}, {"step", "train"}};
-  experiment["mesh"] = Json::object();
-  experiment["strategy"]["name"] = framework.strategy;
-  sorted.facts.copy_paths("workload.", experiment);
-  sorted.facts.copy_paths("strategy.", experiment);
-  if (!options.machine.empty()) experiment["machine"] = options.machine;
+  Json experiment = begin_experiment(framework, options, sorted.facts);
   if (!options.model.is_null()) {
     experiment["workload"]["model"] = *options.model;
     if (framework.has_comments) {

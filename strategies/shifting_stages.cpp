@@ -136,9 +136,7 @@ class Ends {
 }  // namespace
 
 bool is_of_all_microbatches(const Label& label) {
-  return label.name.size() > of_all_microbatches.size() &&
-         std::string_view(label.name).substr(label.name.size() - of_all_microbatches.size()) ==
-             of_all_microbatches;
+  return label.name.ends_with(of_all_microbatches);
 }
 
 std::optional<ShiftingStages> read_shifting_stages(const JsonReader& strategy, const Mesh& mesh,
