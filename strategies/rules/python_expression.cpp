@@ -54,8 +54,7 @@ class Parser {
   }
   [[noreturn]] void fail() const { fail(fmt::format("unexpected {}", token().text)); }
   [[noreturn]] void fail(const std::string& message) const {
-    throw RuleError("SyntaxError", place_,
-                    fmt::format("{} at position {} of `{}`", message, token().at, text_));
+    throw_syntax_error(place_, message, token().at, text_);
   }
   std::string name() {
     if (token().kind != TokenKind::name) fail();

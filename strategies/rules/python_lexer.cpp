@@ -57,8 +57,7 @@ class Lexer {
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
-    throw RuleError("SyntaxError", place_,
-                    fmt::format("{} at position {} of `{}`", message, next_, text_));
+    throw_syntax_error(place_, message, next_, text_);
   }
 
   [[nodiscard]] char peek(std::size_t ahead = 0) const {
@@ -338,6 +337,19 @@ class Lexer {
 };
 
 }  // namespace
+
+void throw_syntax_error(const Place& place, const std::string& message, std::size_t position,
+                        std::string_view text) {
+  constexpr std::size_t most = 120;  // characters
+  std::string shown(text);
+  if (text.size() > most) {
+    const std::size_t begin = position > most / 2 ? position - most / 2 : 0;
+    shown = fmt::format("{}{}{}", begin > 0 ? "..." : "", text.substr(begin, most),
+                        begin + most < text.size() ? "..." : "");
+  }
+  throw RuleError("SyntaxError", place,
+                  fmt::format("{} at position {} of `{}`", message, position, shown));
+}
 
 std::vector<PythonToken> read_python_tokens(std::string_view text, const Place& place) {
   return Lexer(text, place).run();

@@ -57,6 +57,10 @@ struct PythonToken {
   std::size_t at = 0;  // position of its first byte
 };
 
+// "message at position 7 of `text`", of a long text what is around the position.
+[[noreturn]] void throw_syntax_error(const Place& place, const std::string& message,
+                                     std::size_t position, std::string_view text);
+
 // The last token is the end. Throws RuleError: SyntaxError, or IndentationError for leading
 // spaces.
 [[nodiscard]] std::vector<PythonToken> read_python_tokens(std::string_view text,
