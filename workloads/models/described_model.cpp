@@ -62,17 +62,56 @@ void require_positions(const JsonReader& json, const models::ModelSpec& spec,
   json.fail(message);
 }
 
-// Rotary positions go on behind those that a model was trained on, its answers may not.
-void note_positions(const JsonReader& json, const TokenCache& cache,
-                    std::vector<std::string>& notes) {
-  const auto positions = json.find("max_position_embeddings");
-  if (!positions || !positions->json().is_number_integer()) return;
-  const auto most = positions->json().get<std::int64_t>();
-  if (cache.places <= most) return;
-  notes.push_back(fmt::format(
-      "{} tokens are more than the model's {} positions (max_position_embeddings): vLLM "
-      "refuses them unless it is told not to",
-      cache.places, most));
+// Of one object that says how positions are scaled.
+double scaled_positions(const Json& rope, double most) {
+  std::string type = "default";
+  for (const char* key : {"type", "rope_type"}) {
+    const auto said = rope.find(key);
+    if (said != rope.end() && said->is_string()) type = said->get<std::string>();
+  }
+  const auto factor = rope.find("factor");
+  if (factor == rope.end() || !factor->is_number() || type == "default" || type == "su" ||
+      type == "longrope" || type == "llama3") {
+    return most;
+  }
+  const auto original = rope.find("original_max_position_embeddings");
+  const bool has_original = original != rope.end() && original->is_number();
+  return (type == "yarn" && has_original ? original->get<double>() : most) * factor->get<double>();
+}
+
+// As many as vLLM derives of a config.json (config/model.py, _get_and_verify_max_len): scaled by
+// the factor of rotary positions, of any type of layer.
+double trained_positions(const JsonReader& config, double most) {
+  double longest = most;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto rope = config.find(key);
+    if (!rope || !rope->is_object()) continue;
+    longest = std::max(longest, scaled_positions(rope->json(), most));
+    for (const auto& [type, of_layers] : rope->json().items()) {
+      if (of_layers.is_object()) longest = std::max(longest, scaled_positions(of_layers, most));
+    }
+  }
+  const auto tokens = config.find("model_max_length");
+  if (tokens && tokens->json().is_number()) {
+    longest = std::max(longest, tokens->json().get<double>());
+  }
+  return longest;
+}
+
+// Rotary positions go on behind those that a model was trained on, its answers do not: vLLM refuses
+// a length that config.json does not have.
+void require_trained_positions(const JsonReader& json, const TokenCache& cache) {
+  const auto text = json.find("text_config");
+  for (const JsonReader& config : {json, text && text->is_object() ? *text : json}) {
+    const auto positions = config.find("max_position_embeddings");
+    if (!positions || !positions->json().is_number_integer()) continue;
+    const double most = trained_positions(config, positions->json().get<double>());
+    if (static_cast<double>(cache.places) <= most) continue;
+    positions->fail(fmt::format(
+        "{} tokens are more than the model's {:.0f} positions, which vLLM refuses; a model that "
+        "goes further says so here, {{\"base\": ..., \"max_position_embeddings\": {}}}",
+        cache.places, most, cache.places));
+  }
 }
 
 void note_positions(const JsonReader& json, std::int64_t tokens, std::vector<std::string>& notes) {
@@ -120,7 +159,7 @@ Workload build_described(const ModelConfig& config, const WorkloadOptions& optio
   if (models::reads_tokens(model.spec)) {
     require_positions(json, model.spec, longest(options));
   }
-  if (options.cache) note_positions(json, *options.cache, model.notes);
+  if (options.cache) require_trained_positions(json, *options.cache);
   if (!options.cache && models::reads_tokens(model.spec)) {
     note_positions(json, longest(options), model.notes);
   }
