@@ -1,6 +1,7 @@
 // Experiments of paxml 1.4.0 (google/paxml): what each class says otherwise than those it is
 // made of. "task.*" is what its method task() does.
-// Source: paxml/tasks/lm/params/c4.py, c4_multislice.py, nvidia.py.
+// Source: paxml/tasks/lm/params/c4.py, c4_multislice.py, nvidia.py, in the wheel on PyPI,
+// 2026-11-28.
 #include "launch/pax_classes.hpp"
 
 namespace shardsim {

@@ -91,8 +91,8 @@ class Ends {
     const bool is_common = of_layers_.count(id) > 0;
     const bool is_made = tensor.role == TensorRole::activation;
     if (is_common && (is_made || has_examples(tensor.dims))) {
-      throw InputError(place_, fmt::format("layers read {}, which others read or make as well: of "
-                                           "stages that shift they read what layers hand on",
+      throw InputError(place_, fmt::format("layers read {}, and so does what is around them: "
+                                           "stages that shift get what layers hand on alone",
                                            tensor.name));
     }
     join(tensor.dims);

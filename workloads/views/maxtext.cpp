@@ -41,6 +41,20 @@ struct MaxTextFamily {
   std::string_view block = "decoder/layers";
 };
 
+// Qwen3-Next and those after it.
+MaxTextFamily of_delta_rule(const char* family, Scan scan) {
+  return {.families = {family},
+          .attention = "attention/attention",
+          .moe = "mlp/routed_experts",
+          .shared = "mlp/shared_expert",
+          .pre_norm = "input_layernorm",
+          .mlp_norm = "post_attention_layernorm",
+          .named = "-",
+          .out = "mlp=*",
+          .scan = scan,
+          .cycle = 4};
+}
+
 const std::vector<MaxTextFamily> maxtext_families = {
     {.families = {"llama", "mistral", "qwen2", "qwen3"}},
     {.families = {"mixtral"}, .moe = "MoeBlock_0"},
@@ -88,26 +102,8 @@ const std::vector<MaxTextFamily> maxtext_families = {
      .scan = Scan::locals,
      .cycle = 6,
      .block = "decoder/scanned_blocks"},
-    {.families = {"qwen3_next"},
-     .attention = "attention/attention",
-     .moe = "mlp/routed_experts",
-     .shared = "mlp/shared_expert",
-     .pre_norm = "input_layernorm",
-     .mlp_norm = "post_attention_layernorm",
-     .named = "-",
-     .out = "mlp=*",
-     .scan = Scan::locals,
-     .cycle = 4},
-    {.families = {"qwen3_5_moe_text"},
-     .attention = "attention/attention",
-     .moe = "mlp/routed_experts",
-     .shared = "mlp/shared_expert",
-     .pre_norm = "input_layernorm",
-     .mlp_norm = "post_attention_layernorm",
-     .named = "-",
-     .out = "mlp=*",
-     .scan = Scan::numbered,
-     .cycle = 4},
+    of_delta_rule("qwen3_next", Scan::locals),
+    of_delta_rule("qwen3_5_moe_text", Scan::numbered),
     {.families = {"gpt2"}}};
 
 const MaxTextFamily* find_maxtext_family(const std::string& family) {

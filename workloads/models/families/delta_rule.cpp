@@ -59,7 +59,26 @@ std::vector<std::string> kimi_layer_types(const Config& c, std::int64_t layers) 
   });
 }
 
-// Kimi's delta rule; latent attention without positions; DeepSeek-V3's experts.
+// Latent attention in some layers, the delta rule in others; DeepSeek-V3's experts behind dense
+// layers.
+ModelSpec latent_and_delta(const Config& c, const Sizes& n, const LatentAttention& attention,
+                           const DeltaNet& net, const Experts& experts,
+                           const std::vector<std::string>& types, std::int64_t dense) {
+  const auto mlps = layer_types(
+      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                   const bool is_dense = mlps[static_cast<std::size_t>(i)] == "dense";
+                   const bool full = is_full(types, i);
+                   const std::string name = std::string(full ? "attention" : "delta rule") +
+                                            (is_dense ? ", dense" : ", experts");
+                   LayerKind layer = latent_layer(n, name, attention, experts);
+                   if (!full) layer.branches[0].body = net;
+                   if (is_dense) layer.branches[1].body = llama_mlp(n);
+                   return layer;
+                 }));
+}
+
 // Ling 3: gates and decays without a narrow product before, latent attention whose heads have a
 // gate each. Defaults: transformers 5.23, configuration_bailing_hybrid.py.
 ModelSpec bailing_hybrid(const Config& c) {
@@ -101,21 +120,10 @@ ModelSpec bailing_hybrid(const Config& c) {
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % group == 0 ? "full_attention" : "linear_attention");
   });
-  const auto mlps = layer_types(
-      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
-      "mlp_layer_types");
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool is_dense = mlps[static_cast<std::size_t>(i)] == "dense";
-                   const bool full = is_full(types, i);
-                   const std::string name = std::string(full ? "attention" : "delta rule") +
-                                            (is_dense ? ", dense" : ", experts");
-                   LayerKind layer = latent_layer(n, name, attention, experts);
-                   if (!full) layer.branches[0].body = net;
-                   if (is_dense) layer.branches[1].body = llama_mlp(n);
-                   return layer;
-                 }));
+  return latent_and_delta(c, n, attention, net, experts, types, dense);
 }
 
+// Kimi's delta rule; latent attention without positions.
 ModelSpec kimi_linear(const Config& c) {
   Sizes n = read_sizes(c, {});
   n.tied = false;  // whatever the file says
@@ -153,19 +161,7 @@ ModelSpec kimi_linear(const Config& c) {
                "rope_scaling", "model_max_length", "qk_head_dim", "moe_layer_freq"});
   const std::int64_t dense = c.count("first_k_dense_replace", 1);
   const auto types = kimi_layer_types(c, n.layers);
-  const auto mlps = layer_types(
-      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
-      "mlp_layer_types");
-  return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
-                   const bool is_dense = mlps[static_cast<std::size_t>(i)] == "dense";
-                   const bool full = is_full(types, i);
-                   const std::string name = std::string(full ? "attention" : "delta rule") +
-                                            (is_dense ? ", dense" : ", experts");
-                   LayerKind layer = latent_layer(n, name, attention, experts);
-                   if (!full) layer.branches[0].body = net;
-                   if (is_dense) layer.branches[1].body = llama_mlp(n);
-                   return layer;
-                 }));
+  return latent_and_delta(c, n, attention, net, experts, types, dense);
 }
 
 }  // namespace

@@ -71,9 +71,10 @@ std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string&
 // A convolution over patches of two frames; the width of patches that are merged.
 std::int64_t add_qwen_patches(ModelSpec& spec, const Config& images, const std::string& at,
                               std::int64_t hidden, std::int64_t usual_patch);
-// Qwen2.5-VL's tower, with RMS norms and gated MLPs, and what merges its patches.
+// Qwen2.5-VL's tower, with RMS norms and gated MLPs, and what merges its patches; queries, keys and
+// values by one product or, of Qwen2.5-Omni, three.
 void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string& at,
-                        std::int64_t usual_kv_heads = 0);
+                        std::int64_t usual_kv_heads = 0, bool fused = true);
 // InternVL's around a text model; `layers` of its tower.
 [[nodiscard]] ModelSpec internvl_like(const Config& c, std::string_view text, bool tied,
                                       const std::string& layers);

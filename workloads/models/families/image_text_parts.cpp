@@ -237,7 +237,7 @@ void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in) {
 }
 
 void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string& at,
-                        std::int64_t usual_kv_heads) {
+                        std::int64_t usual_kv_heads, bool fused) {
   const std::int64_t hidden = images.size("hidden_size", 3584);
   const std::int64_t heads = images.size("num_heads", 16);
   const std::int64_t kv_heads =
@@ -254,11 +254,16 @@ void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string
                        .out = "proj",
                        .up = "up_proj",
                        .down = "down_proj",
-                       .qkv = "qkv",
+                       .qkv = fused ? "qkv" : "",
                        .norm = NormKind::rms,
                        .form = MlpForm::gated});
   for (LayerKind& kind : stack.kinds) {
-    std::get<Attention>(kind.branches[0].body).kv_heads = kv_heads;
+    auto& attention = std::get<Attention>(kind.branches[0].body);
+    attention.kv_heads = kv_heads;
+    if (fused) continue;
+    attention.q = "q";
+    attention.k = "k";
+    attention.v = "v";
   }
   add_silent(spec, std::move(stack));
 }

@@ -81,27 +81,7 @@ ModelSpec qwen2_5_omni(const Config& c) {
   spec.apart.push_back({ear + "audio_bos_eos_token.weight", {2, heard}, /*embedding=*/true});
   add_linear(spec, ear + "proj", heard, width, true);
 
-  const std::int64_t hidden = images.size("hidden_size", 3584);
-  const std::string eye = "model.visual.";
-  const std::int64_t merged = add_qwen_patches(spec, images, eye, hidden, 14);
-  add_norm(spec, eye + "merger.ln_q", hidden, false);
-  add_linear(spec, eye + "merger.mlp.0", merged, merged, true);
-  add_linear(spec, eye + "merger.mlp.2", images.size("out_hidden_size", 3584), merged, true);
-  Stack stack = tower(eye + "blocks", hidden, images.size("depth", 32),
-                      images.size("num_heads", 16), images.size("intermediate_size", 3420),
-                      {.norm1 = "norm1",
-                       .norm2 = "norm2",
-                       .attention = "attn",
-                       .out = "proj",
-                       .up = "up_proj",
-                       .down = "down_proj",
-                       .norm = NormKind::rms,
-                       .form = MlpForm::gated});
-  auto& attention = std::get<Attention>(stack.kinds[0].branches[0].body);
-  attention.q = "q";
-  attention.k = "k";
-  attention.v = "v";
-  add_silent(spec, std::move(stack));
+  add_qwen2_5_images(spec, images, "model.visual.", /*usual_kv_heads=*/0, /*fused=*/false);
   return spec;
 }
 
