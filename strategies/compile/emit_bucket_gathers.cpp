@@ -38,8 +38,8 @@ void ProgramEmitter::gather_buckets() {
   }
 }
 
-// Before a module computes: the buckets of its parameters. What it gathers of activations is its
-// own.
+// Before a module computes: the buckets of its parameters. What it gathers of activations before is
+// its own, but not what the module before has made in parts.
 void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t item,
                                         std::int64_t ordinal) {
   if (to_gather_.empty() || phase_ != Phase::forward) return;
@@ -50,11 +50,20 @@ void ProgramEmitter::gather_buckets_for(const ResolvedPass& pass, std::size_t it
            !std::holds_alternative<RowsExchanged>(candidate.reason) &&
            candidate.collective.kind == CollectiveKind::all_gather;
   };
+  const std::size_t first = item;
   while (gathers(item) && item + 1 < pass.body.size()) ++item;
-  for (const ValueId operand : pass.body[item].item->operands) gather_buckets_of(operand, ordinal);
+  const Item& module = *pass.body[item].item;
+  const auto is_read = [&](ValueId value) {
+    return std::find(module.operands.begin(), module.operands.end(), value) !=
+           module.operands.end();
+  };
+  const std::vector<ValueId>& made = pass.body[first].item->results;
+  if (first != item && std::none_of(made.begin(), made.end(), is_read)) return;
+  for (const ValueId operand : module.operands) gather_buckets_of(operand, ordinal);
 }
 
-// If they have not been asked for, and of each the one behind it in the same buffer.
+// If they have not been asked for, and of each the one behind it in the same buffer; all of the
+// buffer where they are one group.
 void ProgramEmitter::gather_buckets_of(ValueId parameter, std::int64_t ordinal) {
   const auto numbers =
       buckets_of_.find({buffers_.value(parameter).tensor, static_cast<std::int32_t>(ordinal)});
@@ -63,20 +72,35 @@ void ProgramEmitter::gather_buckets_of(ValueId parameter, std::int64_t ordinal) 
   // Backwards: the first that forward reads lies last in the buffer.
   for (auto number = numbers->second.rbegin(); number != numbers->second.rend(); ++number) {
     if (std::exchange(open_buckets_[*number].is_gathered, true)) continue;
+    if (are_one_group(open_buckets_[*number].stage)) {
+      for (std::size_t n = 0; n < open_buckets_.size(); ++n) {
+        if (are_of_one_buffer(open_buckets_[n], open_buckets_[*number])) gather_unless_asked(n);
+      }
+      continue;
+    }
     gather_unless_asked(*number);
     if (const auto next = next_of(*number)) gather_unless_asked(*next);
   }
   layer_ = layer;
 }
 
+// Buckets of a rank's second and further stages are one group, in order
+// (distributed_data_parallel.py, disable_bucketing; param_and_grad_buffer.py, partition_buckets).
+bool ProgramEmitter::are_one_group(std::int16_t stage) const {
+  return input_.runtime.reductions.buffer->buckets_of_first_stage_alone &&
+         stage != input_.schedule.shape.stages_of(rank_).front();
+}
+
+bool ProgramEmitter::are_of_one_buffer(const OpenBucket& one, const OpenBucket& other) {
+  return one.stage == other.stage && one.of_experts() == other.of_experts() &&
+         one.bucket.axes == other.bucket.axes;
+}
+
 // Of the same buffer: the next one that forward reads.
 std::optional<std::size_t> ProgramEmitter::next_of(std::size_t number) const {
   const OpenBucket& bucket = open_buckets_[number];
   while (number-- > 0) {
-    const OpenBucket& other = open_buckets_[number];
-    const bool same = other.stage == bucket.stage && other.of_experts() == bucket.of_experts() &&
-                      other.bucket.axes == bucket.bucket.axes;
-    if (same) return number;
+    if (are_of_one_buffer(open_buckets_[number], bucket)) return number;
   }
   return std::nullopt;
 }

@@ -25,7 +25,7 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
       BufferedParameter parameter;
       parameter.instance = instance;
       parameter.axes = input_.step.buffered.at(tensors.front()).axes;
-      parameter.of_experts = input_.step.buffered.at(tensors.front()).experts > 0;
+      parameter.of_experts = input_.step.buffered.at(tensors.front()).dealt_out;
       for (const TensorId tensor : tensors) {
         parameter.elements += input_.step.buffered.at(tensor).elements;
         parameter.is_shared |= workload.tensors[at(tensor)].copy_of != no_tensor ||
@@ -45,7 +45,9 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
 // where these are modules of their own, else product by product.
 void ProgramEmitter::split_into_experts(std::vector<BufferedParameter>& parameters,
                                         std::size_t first) const {
-  const auto of_experts = [](const BufferedParameter& parameter) { return parameter.of_experts; };
+  const auto of_experts = [&](const BufferedParameter& parameter) {
+    return input_.step.buffered.at(parameter.tensors.front()).experts > 0;
+  };
   const auto begin = std::find_if(parameters.begin() + static_cast<std::ptrdiff_t>(first),
                                   parameters.end(), of_experts);
   if (begin == parameters.end()) return;
@@ -69,7 +71,9 @@ void ProgramEmitter::split_into_experts(std::vector<BufferedParameter>& paramete
 // Of a block, in the order of its forward pass.
 std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t block,
                                                                    BufferOrder order) const {
-  if (order == BufferOrder::registered) return registered_parameters(input_.workload, block);
+  if (order == BufferOrder::registered) {
+    return registered_parameters(input_.workload, block, input_.local_modules);
+  }
   if (order == BufferOrder::listed) return used_parameters(input_.workload, block);
   std::vector<RegisteredParameter> made =
       made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);

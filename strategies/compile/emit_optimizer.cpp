@@ -30,7 +30,7 @@ void ProgramEmitter::finish_gradients() {
   scale_by_tokens();
   if (input_.runtime.flat_parameters) {
     take_norms_of_groups();
-  } else if (input_.clips || input_.runtime.checks_overflow) {
+  } else {
     take_norm();
   }
 }
@@ -187,13 +187,13 @@ void ProgramEmitter::take_norm() {
              Bytes(one.bytes), one.gradients, one.axes);
     }
   }
-  if (!input_.clips) return;
+  if (!input_.clips && !input_.runtime.reports_norm) return;
   for (const Parted& one : all) {
     sum_up({"l2_norm", "gradient norm", "the norm of all gradients, by which they are clipped",
             DType::f32},
            Bytes(one.bytes), one.gradients, one.axes);
   }
-  if (!gradients_leave(input_.runtime)) scale_by_norm(all);
+  if (input_.clips && !gradients_leave(input_.runtime)) scale_by_norm(all);
 }
 
 void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {

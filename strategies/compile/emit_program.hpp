@@ -133,6 +133,8 @@ class ProgramEmitter {
   void gather_buckets_for(const ResolvedPass& pass, std::size_t item, std::int64_t ordinal);
   void gather_buckets_of(ValueId parameter, std::int64_t ordinal);
   [[nodiscard]] std::optional<std::size_t> next_of(std::size_t number) const;
+  [[nodiscard]] bool are_one_group(std::int16_t stage) const;
+  [[nodiscard]] static bool are_of_one_buffer(const OpenBucket& one, const OpenBucket& other);
   void gather_unless_asked(std::size_t number);
   void gather_next_bucket();
   void emit_gather(const OpenBucket& bucket);

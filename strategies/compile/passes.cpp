@@ -145,6 +145,7 @@ void emit(Compilation& c) {
       .optimizer = c.step.optimizer.kind,
       .clips = clips(c.strategy.runtime, c.step),
       .shard_axes = c.strategy.shards_over_context ? shard_axes(c.strategy, c.mesh) : AxisList{},
+      .local_modules = c.strategy.split_latents,
       .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss,
       .shifting = shifting,
       .shifts = shifting ? shifts_of(*c.strategy.shifting, c.step.microbatches, c.workload, c.mesh)

@@ -64,6 +64,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   options.saves_sharded_inputs = true;
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   options.runtime.clips = true;
+  options.runtime.reports_norm = true;
   if (strategy.is_object() && strategy.find("fsdp") && strategy.at("fsdp").boolean()) {
     shard_as_fsdp(options);
   }

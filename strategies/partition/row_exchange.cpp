@@ -254,11 +254,25 @@ class RowExchange {
                 "counts");
   }
 
-  // For the auxiliary loss.
+  // For the auxiliary loss, which a forward pass that is repeated does not compute
+  // (megatron/core/transformer/moe/router.py: torch.is_grad_enabled).
   ValueId sum_counts(ValueId known) {
-    if (!experts_.auxiliary_loss || experts_.balanced.empty()) return known;
+    if (!experts_.auxiliary_loss || experts_.balanced.empty() || is_repeated()) return known;
     return tell(known, CollectiveKind::all_reduce, experts_.balanced,
                 all_experts_ * size_of(DType::i64), "in sequences");
+  }
+
+  [[nodiscard]] bool is_repeated() const {
+    const Workload& workload = builder_.workload();
+    const auto repeats = [&](const Op& op) {
+      return op.recompute && op.function == op_.function &&
+             workload.tensors[at(op.results.front().tensor)].primal == op_.results.front().tensor;
+    };
+    return !op_.recompute && std::any_of(workload.blocks.begin(), workload.blocks.end(),
+                                         [&](const Block& block) {
+                                           return std::any_of(block.backward.begin(),
+                                                              block.backward.end(), repeats);
+                                         });
   }
 
   ValueId tell(ValueId known, CollectiveKind kind, const AxisList& axes, Bytes payload,

@@ -126,9 +126,11 @@ struct BufferedGradient {
   std::int64_t elements = 0;  // of one device
   AxisList axes;              // over which it is reduced with its bucket
   AxisList model_axes;        // over which it is a sum then still
-  // Of experts that are dealt out: how many of them a device has, each a parameter of its own, and
-  // whether their gradients are there one expert after the other, or of all at once.
+  // Of experts: how many of them a device has, each a parameter of its own; whether they are dealt
+  // out, in buffers of their own; and whether their gradients are there one expert after the other,
+  // or of all at once.
   std::int64_t experts = 0;
+  bool dealt_out = false;
   bool one_by_one = false;
   // Of the optimizer, per element of the parameter.
   std::int64_t state_bytes = 0;

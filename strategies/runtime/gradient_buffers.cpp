@@ -48,14 +48,14 @@ ValueId GradientBuffers::add_main(const Write& write) {
   gradient.main = main;
   gradient.elements = builder_.value(main).bytes.count() / size_of(dtype_).count();
   // What holds the same experts may be of the model axis, too.
-  const bool of_experts = layout_.experts && !layout_.experts->parallel.empty() &&
-                          is_of_routed_experts(builder_.workload(), write.parameter);
-  if (of_experts) {
+  const bool of_experts = is_of_routed_experts(builder_.workload(), write.parameter);
+  gradient.dealt_out = of_experts && layout_.experts && !layout_.experts->parallel.empty();
+  if (gradient.dealt_out || (of_experts && runtime_.order == BufferOrder::registered)) {
     gradient.experts = shard_size(builder_.shape(write.parameter).front(), made.sharding.dims[0]);
-    gradient.one_by_one = !layout_.experts->grouped;
+    gradient.one_by_one = layout_.experts && !layout_.experts->grouped;
   }
   for (const AxisRef& axis : made.sharding.partial) {
-    const bool is_data = of_experts || overlaps_any(axis, layout_.data_axes);
+    const bool is_data = gradient.dealt_out || overlaps_any(axis, layout_.data_axes);
     (is_data ? gradient.axes : gradient.model_axes).push_back(axis);
   }
   if (const auto update = updates_.find(write.parameter); update != updates_.end()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -48,19 +49,49 @@ std::size_t module_place(const Op& op, bool norms_first) {
 
 class Registration {
  public:
-  Registration(const Workload& workload, std::size_t block) : workload_(workload), block_(block) {}
+  Registration(const Workload& workload, std::size_t block, bool local)
+      : workload_(workload), block_(block), local_(local) {}
 
   std::vector<RegisteredParameter> run() {
-    // Modules of shared experts come behind the others, whenever they are run.
-    for (const bool shared : {false, true}) {
-      for (const Op& op : workload_.blocks[block_].forward) {
-        if ((op.module == OpModule::shared_experts) == shared) visit(op);
+    // Modules of shared experts come behind the others of their branch, whenever they are run.
+    std::vector<const Op*> shared;
+    const auto visit_shared = [&] {
+      for (const Op* op : shared) visit(*op);
+      shared.clear();
+    };
+    for (const Op* op : in_order()) {
+      if (op->module == OpModule::shared_experts) {
+        shared.push_back(op);
+      } else {
+        if (opens_branch(*op)) visit_shared();
+        visit(*op);
       }
     }
+    visit_shared();
+    order_head();
+    if (getenv("DBG")) for (auto& q : parameters_) { for (auto t : q) fprintf(stderr, "%s ", tensor(t).name.c_str()); fprintf(stderr, "\n"); }
     return std::move(parameters_);
   }
 
  private:
+  // The block's ops as modules are registered: what makes queries before what makes latents of keys,
+  // which local modules run first.
+  [[nodiscard]] std::vector<const Op*> in_order() const {
+    std::vector<const Op*> ops;
+    std::optional<std::size_t> latent;
+    for (const Op& op : workload_.blocks[block_].forward) {
+      ops.push_back(&op);
+      if (!local_ || kind_of(op) != OpKind::einsum) continue;
+      const bool makes_heads = made_role(workload_, op) == LabelRole::heads;
+      if (op.part == OpPart::key_latent && !makes_heads) latent = ops.size() - 1;
+      if (!makes_heads || !latent) continue;
+      const auto place = ops.begin() + static_cast<std::ptrdiff_t>(*latent);
+      std::rotate(place, place + 1, ops.end());
+      latent.reset();
+    }
+    return ops;
+  }
+
   // What products that are one have in common: what they read, what they make, and which of their
   // operands it is (weight or bias).
   using Product = std::tuple<TensorId, LabelRole, std::size_t>;
@@ -72,9 +103,45 @@ class Registration {
            !has(workload_, op.results.front(), LabelRole::heads);
   }
 
+  [[nodiscard]] bool makes_logits(const Op& op) const {
+    return kind_of(op) == OpKind::einsum && has(workload_, op.results.front(), LabelRole::vocab);
+  }
+
+  // The norm before the last product that makes logits, all else, and that product.
+  void order_head() {
+    const std::vector<Op>& ops = workload_.blocks[block_].forward;
+    const auto head = std::find_if(ops.rbegin(), ops.rend(),
+                                   [&](const Op& op) { return makes_logits(op); });
+    if (head == ops.rend()) return;
+    const auto norm = std::find_if(head, ops.rend(), [&](const Op& op) {
+      return kind_of(op) == OpKind::norm &&
+             op.results.front().tensor == head->operands.front().tensor;
+    });
+    const auto reads = [](const Op& op, const RegisteredParameter& parameter) {
+      return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+        return operand.tensor == parameter.front();
+      });
+    };
+    std::stable_partition(parameters_.begin(), parameters_.end(), [&](const auto& parameter) {
+      return !reads(*head, parameter);
+    });
+    if (norm == ops.rend()) return;
+    std::stable_partition(parameters_.begin(), parameters_.end(),
+                          [&](const auto& parameter) { return reads(*norm, parameter); });
+  }
+
+  [[nodiscard]] bool opens_branch(const Op& op) const {
+    return kind_of(op) == OpKind::norm &&
+           (tensor(op.results.front().tensor).mark == StreamMark::branch ||
+            op.part == OpPart::input_norm || op.part == OpPart::feed_forward_norm);
+  }
+
+  // Of latents, between two products.
+  [[nodiscard]] bool is_norm_within_attention(const Op& op) const {
+    return kind_of(op) == OpKind::norm && op.module == OpModule::attention && !opens_branch(op);
+  }
+
   void visit(const Op& op) {
-    const bool opens_branch =
-        kind_of(op) == OpKind::norm && tensor(op.results.front().tensor).mark == StreamMark::branch;
     const bool goes_first = is_output_of_attention(op);
     const LabelRole role = made_role(workload_, op);
     std::size_t added = 0;
@@ -93,16 +160,24 @@ class Registration {
         }
         products_[product] = id;
       }
+      if (local_ && is_norm_within_attention(op)) {
+        late_.push_back({id});
+        continue;
+      }
       const std::size_t place = goes_first ? branch_begins_ + added++ : parameters_.size();
       parameters_.insert(parameters_.begin() + static_cast<std::ptrdiff_t>(place), {id});
     }
-    if (opens_branch || goes_first) branch_begins_ = parameters_.size();
+    if (goes_first) parameters_.insert(parameters_.end(), late_.begin(), late_.end());
+    if (goes_first) late_.clear();
+    if (opens_branch(op) || goes_first) branch_begins_ = parameters_.size();
   }
 
   [[nodiscard]] bool is_registered(TensorId id) const {
-    return std::any_of(parameters_.begin(), parameters_.end(), [&](const auto& parameter) {
+    const auto has_it = [&](const RegisteredParameter& parameter) {
       return std::count(parameter.begin(), parameter.end(), id) > 0;
-    });
+    };
+    return std::any_of(parameters_.begin(), parameters_.end(), has_it) ||
+           std::any_of(late_.begin(), late_.end(), has_it);
   }
 
   RegisteredParameter& find(TensorId first) {
@@ -112,7 +187,9 @@ class Registration {
 
   const Workload& workload_;
   std::size_t block_;
+  bool local_;
   std::vector<RegisteredParameter> parameters_;
+  std::vector<RegisteredParameter> late_;  // norms that wait for the attention's end
   std::map<Product, TensorId> products_;  // the first of each
   std::size_t branch_begins_ = 0;         // place in parameters_
 };
@@ -170,9 +247,9 @@ std::vector<std::vector<TensorId>> joint_weights(const Workload& workload, std::
   return joint;
 }
 
-std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
-                                                       std::size_t block) {
-  return Registration(workload, block).run();
+std::vector<RegisteredParameter> registered_parameters(const Workload& workload, std::size_t block,
+                                                       bool local) {
+  return Registration(workload, block, local).run();
 }
 
 std::vector<std::size_t> torch_places(const Workload& workload, bool titan) {

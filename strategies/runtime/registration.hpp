@@ -7,6 +7,11 @@
 //   modules         in the order of use, but for an attention's output product, which the module
 //                   registers before its others (Attention.__init__, then SelfAttention.__init__;
 //                   megatron/core/transformer/attention.py of core 0.20)
+//   latents         norms between two products of an attention are behind its products in modules
+//                   of the local specification (multi_latent_attention.py, MLASelfAttention), and
+//                   in Transformer Engine's with the product that follows
+//   head            the last norm; layers of multi-token prediction; the product that makes logits
+//                   (models/gpt/gpt_model.py)
 //   one parameter   products that read the same activation and make heads, or the width of one
 //                   feed-forward layer
 #pragma once
@@ -21,9 +26,10 @@ namespace shardsim {
 // Parameters that are one in a buffer.
 using RegisteredParameter = std::vector<TensorId>;
 
-// Of all trained parameters that belong to the block (Tensor::block).
+// Of all trained parameters that belong to the block (Tensor::block); `local`: the modules are of
+// the local specification.
 [[nodiscard]] std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
-                                                                     std::size_t block);
+                                                                     std::size_t block, bool local);
 // Weights, trained or not, whose products are one.
 [[nodiscard]] std::vector<std::vector<TensorId>> joint_weights(const Workload& workload,
                                                                std::size_t block);

@@ -255,6 +255,8 @@ struct Runtime {
   // (host_shards.hpp).
   bool parameters_on_host = false;
   bool clips = false;            // the norm of all gradients is computed
+  bool reports_norm = false;     // and is where they are not clipped, too (Megatron-Core, which logs
+                                 // it: core/optimizer/optimizer.py, ChainedOptimizer.step)
   bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)

@@ -104,7 +104,7 @@ TEST_CASE("Shards are neighbours on the axes") {
 TEST_CASE("Parameters of a layer in the order of Megatron's modules") {
   const Workload workload = test::training_workload("llama-3.1-8b", test::usual_step());
   std::string text;
-  for (const RegisteredParameter& parameter : registered_parameters(workload, 1)) {
+  for (const RegisteredParameter& parameter : registered_parameters(workload, 1, false)) {
     for (const TensorId id : parameter) {
       const std::string& name = workload.tensors[static_cast<std::size_t>(id)].name;
       const std::string module = name.substr(0, name.rfind('.'));

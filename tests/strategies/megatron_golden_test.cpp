@@ -26,46 +26,90 @@ using test::golden_folder;
 using test::held_bytes;
 using test::same_calls;
 
-// The model's dimensions as a config.json of the family that has its names.
+Json layers_of(const Json& record) {
+  const Json& layers = record["strategy"]["settings"]["layers"];
+  return layers.is_null() ? record["model"]["num_layers"] : layers;
+}
+
+// The model's dimensions as a config.json of a family that has its layers.
+Json decoder_config(const Json& record, const char* family, const char* architecture) {
+  const Json& model = record["model"];
+  const Json& settings = record["strategy"]["settings"];
+  Json config = {{"model_type", family},
+                 {"architectures", {architecture}},
+                 {"hidden_size", model["hidden_size"]},
+                 {"intermediate_size", model["ffn_hidden_size"]},
+                 {"num_attention_heads", model["num_attention_heads"]},
+                 {"num_key_value_heads", model["num_query_groups"]},
+                 {"num_hidden_layers", layers_of(record)},
+                 {"vocab_size", model["vocab_size"]},
+                 {"hidden_act", "silu"},
+                 {"max_position_embeddings", record["batch"]["sequence"]},
+                 {"rms_norm_eps", 1e-5},
+                 {"tie_word_embeddings",
+                  settings["tied"].is_null() ? model["untie"] == false : settings["tied"] == true}};
+  if (model.contains("kv_channels")) config["head_dim"] = model["kv_channels"];
+  if (settings.value("mtp", 0) > 0) config["num_nextn_predict_layers"] = settings["mtp"];
+  return config;
+}
+
+// Latent attention, routers with biases (V3) or without (V2), experts that all tokens visit.
+Json latent_config(const Json& record) {
+  const Json& model = record["model"];
+  const bool biased = model.value("moe_router_enable_expert_bias", false);
+  Json config = biased ? decoder_config(record, "deepseek_v3", "DeepseekV3ForCausalLM")
+                       : decoder_config(record, "deepseek_v2", "DeepseekV2ForCausalLM");
+  for (const auto& [theirs, ours] :
+       {std::pair{"q_lora_rank", "q_lora_rank"},
+        {"kv_lora_rank", "kv_lora_rank"},
+        {"qk_head_dim", "qk_nope_head_dim"},
+        {"qk_pos_emb_head_dim", "qk_rope_head_dim"},
+        {"v_head_dim", "v_head_dim"},
+        {"num_moe_experts", "n_routed_experts"},
+        {"moe_router_topk", "num_experts_per_tok"},
+        {"moe_ffn_hidden_size", "moe_intermediate_size"}}) {
+    config[ours] = model[theirs];
+  }
+  const Json& routed = model["moe_layer_freq"];
+  config["first_k_dense_replace"] = std::count(routed.begin(), routed.end(), Json(0));
+  config["n_shared_experts"] = model["moe_shared_expert_intermediate_size"].get<std::int64_t>() /
+                               model["moe_ffn_hidden_size"].get<std::int64_t>();
+  config["n_group"] = model.value("moe_router_num_groups", 1);
+  config["topk_group"] = model.value("moe_router_group_topk", 1);
+  return config;
+}
+
 Json config_of(const Json& record) {
   const Json& model = record["model"];
-  const Json& layers = record["strategy"]["settings"]["layers"];
-  const Json depth = layers.is_null() ? model["num_layers"] : layers;
-  if (model.contains("multi_latent_attention")) {
-    return {{"base", model["name"]}, {"num_hidden_layers", depth}};
-  }
+  const bool normed = model.value("qk_layernorm", false);
+  if (model.contains("multi_latent_attention")) return latent_config(record);
   if (model.contains("num_moe_experts")) {
-    return {{"base", model["name"]},
-            {"num_hidden_layers", depth},
-            {"max_position_embeddings", record["batch"]["sequence"]}};
+    Json config = normed ? decoder_config(record, "qwen3_moe", "Qwen3MoeForCausalLM")
+                         : decoder_config(record, "mixtral", "MixtralForCausalLM");
+    config[normed ? "num_experts" : "num_local_experts"] = model["num_moe_experts"];
+    config["num_experts_per_tok"] = model["moe_router_topk"];
+    config[normed ? "moe_intermediate_size" : "intermediate_size"] = model["moe_ffn_hidden_size"];
+    return config;
   }
   if (model["normalization"] == "RMSNorm") {
-    return {{"model_type", "llama"},
-            {"architectures", {"LlamaForCausalLM"}},
-            {"hidden_size", model["hidden_size"]},
-            {"intermediate_size", model["ffn_hidden_size"]},
-            {"num_attention_heads", model["num_attention_heads"]},
-            {"num_key_value_heads", model["num_query_groups"]},
-            {"num_hidden_layers", depth},
-            {"vocab_size", model["vocab_size"]},
-            {"hidden_act", "silu"},
-            {"max_position_embeddings", record["batch"]["sequence"]},
-            {"rms_norm_eps", 1e-5},
-            {"tie_word_embeddings", record["strategy"]["settings"]["tied"] == true}};
+    return normed ? decoder_config(record, "qwen3", "Qwen3ForCausalLM")
+                  : decoder_config(record, "llama", "LlamaForCausalLM");
   }
+  const Json& positions = record["batch"]["sequence"];
   return {{"model_type", "gpt2"},
           {"architectures", {"GPT2LMHeadModel"}},
           {"n_embd", model["hidden_size"]},
           {"n_inner", model["ffn_hidden_size"]},
           {"n_head", model["num_attention_heads"]},
-          {"n_layer", depth},
+          {"n_layer", layers_of(record)},
           {"vocab_size", model["vocab_size"]},
-          {"n_positions", record["batch"]["sequence"]},
+          {"n_positions", model.value("max_position_embeddings", positions)},
           {"activation_function", "gelu_new"},
           {"tie_word_embeddings", true}};
 }
 
-Json strategy_of(const Json& settings) {
+Json strategy_of(const Json& record) {
+  const Json& settings = record["strategy"]["settings"];
   Json strategy = {
       {"name", "megatron"},
       {"sequence_parallel", settings["sp"]},
@@ -84,8 +128,9 @@ Json strategy_of(const Json& settings) {
     // pad_buckets_for_high_nccl_busbw: a multiple of 2^16 (param_and_grad_buffer.py).
     strategy["gradient_buffer"] = {{"bucket_multiple", 1 << 16}};
   }
+  if (settings["clip"] == 0.0) strategy["clip_gradients"] = false;
   strategy["latents"] = "split";  // the records' models are of the local specification
-  if (settings["ep"] != 1) {
+  if (record["model"].contains("num_moe_experts")) {
     // The records' experts are modules of their own (SequentialMLP).
     strategy["experts"] = {{"parallel", settings["ep"]}, {"grouped", false}};
     if (settings["dispatcher"] == "allgather") strategy["experts"]["dispatch"] = "all-gather";
@@ -98,9 +143,13 @@ Json strategy_of(const Json& settings) {
   if (settings["pp"] == 1) return strategy;
   Json pipeline = {{"schedule", settings["vpp"].is_null() ? "1f1b" : "interleaved-1f1b"}};
   if (!settings["vpp"].is_null()) pipeline["virtual_stages"] = settings["vpp"];
-  if (!settings["first"].is_null()) {
-    pipeline["ends"] = {{"first", settings["first"]}, {"last", settings["last"]}};
+  for (const auto& [theirs, ours] : {std::pair{"first", "first"}, {"last", "last"}}) {
+    if (!settings[theirs].is_null()) pipeline["ends"][ours] = settings[theirs];
   }
+  if (!settings["layout"].is_null()) pipeline["layers"] = settings["layout"];
+  if (!settings["group"].is_null()) pipeline["microbatch_group"] = settings["group"];
+  if (settings["emb_split"] == true) pipeline["embedding_counts"] = true;
+  if (settings["loss_split"] == true) pipeline["loss_counts"] = true;
   strategy["pipeline"] = pipeline;
   return strategy;
 }
@@ -111,6 +160,7 @@ Step step_of(const Json& record) {
   step.sequence = settings["seq"].get<std::int64_t>();
   step.dropout = 0;  // no record keeps masks
   step.microbatches = settings["microbatches"];
+  step.mtp_layers = settings.value("mtp", 0);
   std::int64_t data = 1;
   for (const Json& axis : record["mesh"]) {
     if (axis[0] == "dp") data = axis[1];
@@ -136,7 +186,7 @@ CompiledStep compile_record(const Json& record) {
   for (const Json& axis : record["mesh"]) axes.push_back({axis[0], axis[1]});
   const Mesh mesh(axes);
   const Json config = config_of(record);
-  const Json json = strategy_of(record["strategy"]["settings"]);
+  const Json json = strategy_of(record);
   const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), mesh);
   Step step = step_of(record);
   if (strategy.experts) step.exchange = strategy.experts->exchange;

@@ -53,7 +53,7 @@ std::vector<TensorId> GraphBuilder::exchange(const std::string& name, const std:
     results.push_back(activation(one.name, at(one.rows).dtype, one.result));
     op.results.push_back(whole_of(results.back()));
   }
-  block().forward.push_back(std::move(op));
+  append(std::move(op));
   return results;
 }
 

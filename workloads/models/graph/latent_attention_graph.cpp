@@ -15,7 +15,7 @@
 // is split by their numbers, as other first products are, and each reads the stream by itself; what
 // it makes is gathered whole, and under sequence parallelism cut again for norm and product behind:
 //
-//   q_a, cut, kv_a, cut, norm, q_b, norm, kv_b
+//   q_a, cut, kv_a, cut, norm, q_b, norm, kv_b        kv_a, cut, q, norm, kv_b
 //
 // Turned parts of keys are read whole, and nobody adds up the gradients that devices have of them.
 //
@@ -201,13 +201,13 @@ class LatentAttentionGraph {
     TensorId q_rope = no_tensor;
     const LabelId rank = c_.label("kv_rank", a_.kv_rank);
     KeyLatent down;
-    if (splits() && a_.q_rank > 0) {
-      const TensorId query = query_latent(x);
+    if (splits()) {
+      const TensorId query = a_.q_rank > 0 ? query_latent(x) : no_tensor;
       down = [&] {
         const GraphBuilder::Within part(c_.g, OpPart::key_latent);
         return key_parts(x, rank);
       }();
-      split_queries(raised(query, x), q_nope, q_rope);
+      split_queries(a_.q_rank > 0 ? raised(query, x) : queries(x), q_nope, q_rope);
       down.latent = key_norm(down.latent, rank);
     } else {
       split_queries(queries(x), q_nope, q_rope);
