@@ -102,7 +102,11 @@ void read_experts(Facts& facts, Json& experiment) {
                                      facts.integer("model.experts")));
   }
   const bool has_group = parallel > 1 || facts.integer("mesh.tp") > 1;
-  if (!has_group && facts.flag("arg.grouped_products") && !facts.has("arg.capacity")) return;
+  // Of models with sigmoid scores the class computes in fp32, and Megatron where it is told to.
+  const bool differs = facts.has("arg.router_dtype") != facts.is("model.scores", "sigmoid");
+  if (!has_group && !differs && facts.flag("arg.grouped_products") && !facts.has("arg.capacity")) {
+    return;
+  }
   Json& experts = experiment["strategy"]["experts"];
   experts["parallel"] = parallel;
   if (facts.has("arg.etp")) experts["tensor_parallel"] = facts.integer("arg.etp");
@@ -110,6 +114,7 @@ void read_experts(Facts& facts, Json& experiment) {
   if (facts.flag("arg.shared_beside") && facts.has("model.shared_width")) {
     experts["shared_beside"] = true;
   }
+  if (differs) experts["router_dtype"] = facts.has("arg.router_dtype") ? "fp32" : "bf16";
   if (parallel > 1) {
     const bool flexible = facts.is("arg.dispatch", "flex");
     experts["dispatch"] = facts.at(flexible ? "arg.flex" : "arg.dispatch");
@@ -202,6 +207,9 @@ void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
   if (!facts.has("model.experts")) return;
   facts.set("arg.grouped_products", true);
   const Json experts = json_at(strategy, "experts");
+  Json dtype = json_at(strategy, "experts.router_dtype");
+  if (dtype.is_null()) dtype = facts.is("model.scores", "sigmoid") ? "fp32" : "bf16";
+  if (dtype == "fp32") facts.set("arg.router_dtype", dtype);
   if (!experts.is_object()) return;
   facts.set("arg.ep", experts["parallel"]);
   if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);

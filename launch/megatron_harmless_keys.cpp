@@ -140,7 +140,6 @@ const std::vector<HarmlessKeys> harmless_keys = {
       "moe-router-bias-update-rate",
       "moe-router-enable-expert-bias",
       "moe-router-pre-softmax",
-      "moe-router-dtype",
       "mtp-loss-scaling-factor",
       "fp8-amax-history-len",
       "fp8-amax-compute-algo",

@@ -233,6 +233,7 @@ const std::vector<Key> used_keys = {
      {{"true", R"("flex")"}},
      /*other_spelling=*/true},
     {"moe-expert-capacity-factor", "arg.capacity", K::number},
+    {"moe-router-dtype", "arg.router_dtype", K::text, "", {{"fp32", R"("fp32")"}}},
     {"moe-shared-expert-overlap", "arg.shared_beside", K::flag, "false"},
     {"moe-pad-expert-input-to-capacity", "arg.pads_experts", K::flag, "false"},
     // What is kept, and where.

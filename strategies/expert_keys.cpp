@@ -62,7 +62,7 @@ void read_balance(const JsonReader& balance, ExpertLayout& experts) {
 void read_how(const JsonReader& json, ExpertLayout& experts) {
   json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
                   "capacity_factor", "pad_to_capacity", "balance", "shared_first", "shared_beside",
-                  "grouped", "shard_dimension"});
+                  "grouped", "router_dtype", "shard_dimension"});
   read_word(json, "dispatch", dispatch_words, experts.dispatch);
   read_word(json, "counts", count_words, experts.counts);
   read_word(json, "weights", weight_words, experts.exchange.weights_travel);
@@ -70,6 +70,9 @@ void read_how(const JsonReader& json, ExpertLayout& experts) {
   if (const auto grouped = json.find("grouped")) experts.grouped = grouped->boolean();
   if (const auto dimension = json.find("shard_dimension")) {
     experts.shards_first = dimension->choice({"fitting", "first"}) == "first";
+  }
+  if (const auto dtype = json.find("router_dtype"); dtype && !dtype->is_null()) {
+    experts.exchange.router_dtype = parse_dtype(dtype->choice({"bf16", "fp32"}));
   }
   if (const auto first = json.find("shared_first")) {
     experts.exchange.shared_first = first->boolean();
@@ -280,6 +283,9 @@ Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
                {"shared_beside", experts->exchange.shared_beside},
                {"grouped", experts->grouped},
                {"shard_dimension", experts->shards_first ? "first" : "fitting"}};
+  if (experts->exchange.router_dtype) {
+    json["router_dtype"] = name_of(*experts->exchange.router_dtype);
+  }
   if (experts->capacity) {
     json["capacity_factor"] = *experts->capacity;
     json["pad_to_capacity"] = experts->pads;

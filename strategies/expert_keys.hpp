@@ -17,6 +17,9 @@
 //                                                       while rows travel (Megatron-Core's
 //                                                       moe_shared_expert_overlap)
 //   grouped          true, false                        true: all experts' products are one kernel
+//   router_dtype     bf16, fp32, null               null: as the model's own class computes. What
+//                                                   routers compute in, and weights that travel
+//                                                   (Megatron-Core's moe_router_dtype)
 //   shard_dimension  fitting, first                fitting: of shards of a parameter, the experts
 //                                                  or, where these are fewer than devices, within
 //                                                  each; first: padded (fully_shard)

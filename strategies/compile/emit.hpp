@@ -37,6 +37,7 @@ struct EmitInput {
   std::string optimizer = {};         // as kernels have it
   bool clips = false;                 // gradients, by the norm of them all
   AxisList shard_axes = {};           // over which parameters are sharded as over one
+  bool widens_gradients = false;      // the optimizer reads copies in fp32 of those in buffers
   bool local_modules = false;         // Megatron-Core's local specification (registration.hpp)
   bool updates_routing = false;       // biases of routers, by how many rows each expert has had
   std::optional<ShiftingPipeline> shifting = {};  // of one program (shifting_stages.hpp)

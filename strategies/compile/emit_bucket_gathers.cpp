@@ -17,7 +17,16 @@ void ProgramEmitter::gather_buckets() {
   std::reverse(to_gather_.begin(), to_gather_.end());
   set_phase(Phase::optimizer);
   if (!optimizer->gathers_together) {
-    while (!to_gather_.empty()) gather_next_bucket();
+    // Parameters of experts have an optimizer of their own, and each of the two gathers all buffers
+    // (megatron/core/optimizer/distrib_optimizer.py, step_with_ready_grads).
+    const std::vector<std::size_t> all = to_gather_;
+    const bool has_experts =
+        std::any_of(open_buckets_.begin(), open_buckets_.end(),
+                    [](const OpenBucket& bucket) { return bucket.of_experts(); });
+    for (int optimizers = has_experts ? 2 : 1; optimizers > 0; --optimizers) {
+      to_gather_ = all;
+      while (!to_gather_.empty()) gather_next_bucket();
+    }
     return;
   }
   // One call for those that are gathered over the same devices.

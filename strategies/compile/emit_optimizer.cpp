@@ -17,10 +17,12 @@ namespace shardsim {
 
 void ProgramEmitter::finish_gradients() {
   if (open_buckets_.empty() || std::exchange(gradients_are_done_, true)) return;
-  const std::vector<std::int16_t> stages = input_.schedule.shape.stages_of(rank_);
-  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+  std::vector<std::int16_t> stages = input_.schedule.shape.stages_of(rank_);
+  // Those that nothing has begun before, in turn (finalize_model_grads.py).
+  if (input_.runtime.reductions.buffer->overlaps) std::reverse(stages.begin(), stages.end());
+  for (const std::int16_t stage : stages) {
     for (OpenBucket& bucket : open_buckets_) {
-      if (bucket.stage == *stage) reduce_bucket(bucket);
+      if (bucket.stage == stage) reduce_bucket(bucket);
     }
   }
   set_phase(Phase::optimizer);
@@ -45,7 +47,7 @@ void ProgramEmitter::add_up_over_model() {
         const BufferedGradient& gradient = input_.step.buffered.at(tensor);
         if (gradient.model_axes.empty()) continue;
         auto& [elements, buffers] = sums[gradient.model_axes];
-        elements += gradient.elements;
+        elements += gradient.elements / std::max<std::int64_t>(gradient.experts, 1);
         if (buffers.empty() || buffers.back() != reduced(bucket).front()) {
           buffers.push_back(reduced(bucket).front());
         }
@@ -178,7 +180,30 @@ std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
   return all;
 }
 
+// Megatron-Core's optimizers copy what they update of gradients that are no fp32, and nobody frees
+// the copies before the next step's zero_grad (core/optimizer/distrib_optimizer.py and optimizer.py,
+// _copy_model_grads_to_main_grads).
+void ProgramEmitter::widen_gradients() {
+  if (!input_.widens_gradients || open_buckets_.empty() || gradients_leave(input_.runtime)) return;
+  std::int64_t elements = 0;
+  std::vector<BufferIndex> gradients;
+  for (const OpenBucket& bucket : open_buckets_) {
+    elements += input_.runtime.flat_optimizer ? bucket.bucket.elements / shards_of(bucket.bucket)
+                                              : bucket.bucket.elements;
+    gradients.push_back(reduced(bucket).front());
+  }
+  const Bytes wide = elements * size_of(DType::f32);
+  const BufferIndex copies =
+      open_buffer("gradients in fp32", BufferCategory::temporaries, wide);
+  buffers_[copies].persistent = true;
+  buffers_[copies].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  emit_kernel({"cast", KernelClass::memory, input_.gradient_dtype, Flops(0),
+               wide + elements * size_of(input_.gradient_dtype)},
+              "gradients in fp32", gradients, {copies});
+}
+
 void ProgramEmitter::take_norm() {
+  widen_gradients();
   const std::vector<Parted> all = gradients_by_parts();
   if (input_.runtime.checks_overflow) {
     for (const Parted& one : all) {

@@ -126,6 +126,7 @@ class ProgramEmitter {
   void add_up_routing();
   void scale_by_tokens();
   void take_norm();
+  void widen_gradients();
   void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
   void update_with_host(std::int16_t stage);  // emit_hybrid_optimizer.cpp

@@ -145,6 +145,9 @@ void emit(Compilation& c) {
       .optimizer = c.step.optimizer.kind,
       .clips = clips(c.strategy.runtime, c.step),
       .shard_axes = c.strategy.shards_over_context ? shard_axes(c.strategy, c.mesh) : AxisList{},
+      .widens_gradients = c.strategy.runtime.widens_gradients &&
+                          c.step.optimizer.gradients != DType::f32 &&
+                          c.step.optimizer.moments == DType::f32,
       .local_modules = c.strategy.split_latents,
       .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss,
       .shifting = shifting,

@@ -65,6 +65,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   options.runtime.clips = true;
   options.runtime.reports_norm = true;
+  options.runtime.widens_gradients = true;
   if (strategy.is_object() && strategy.find("fsdp") && strategy.at("fsdp").boolean()) {
     shard_as_fsdp(options);
   }
@@ -171,7 +172,13 @@ void finish_megatron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
   buffer.bucket_elements =
       overlap.gradients ? std::max(least_bucket, bucket_per_device * devices) : 0;
   if (const auto elements = field("bucket_elements")) {
-    buffer.bucket_elements = elements->integer(0, std::int64_t{1} << 40);
+    const std::int64_t limit = elements->integer(0, std::int64_t{1} << 40);
+    if (overlap.gradients) {
+      buffer.bucket_elements = limit;
+    } else {
+      options.notes.emplace_back(
+          "\"bucket_elements\" have no effect: without overlap of gradients all is one bucket");
+    }
   }
   buffer.buckets_of_first_stage_alone = true;
   buffer.aligns_stages = true;

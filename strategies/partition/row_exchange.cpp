@@ -40,8 +40,10 @@ class RowExchange {
       return;
     }
     if (to_experts_) {
-      const bool counts = operands.size() > results.size() && !experts_.pads;
-      const ValueId known = counts ? tell_counts(operands.back()) : no_value;
+      const bool counts = operands.size() > results.size();
+      if (counts && experts_.pads) (void)sum_counts(operands.back());
+      const ValueId known =
+          counts && !experts_.pads ? tell_counts(operands.back()) : no_value;
       std::vector<ValueId> arrived;
       for (std::size_t i = 0; i < results.size(); ++i) {
         arrived.push_back(add_sent(results[i]));

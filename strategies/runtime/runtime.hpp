@@ -255,6 +255,9 @@ struct Runtime {
   // (host_shards.hpp).
   bool parameters_on_host = false;
   bool clips = false;            // the norm of all gradients is computed
+  // The optimizer reads copies in fp32 of gradients of another type, unless it takes moments of
+  // another, too (Megatron-Core; use_precision_aware_optimizer).
+  bool widens_gradients = false;
   bool reports_norm = false;     // and is where they are not clipped, too (Megatron-Core, which logs
                                  // it: core/optimizer/optimizer.py, ChainedOptimizer.step)
   bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number

@@ -115,8 +115,31 @@ struct Ahead {
   Action needed;
 };
 
+// Of a rank whose passes of one direction are those that the last rank of that direction hands on
+// to: its pass that runs as this one's `sent` comes, ranks - 1 passes later than there.
+std::optional<std::size_t> behind_aligned(const CallLists& lists, std::size_t rank,
+                                          const Message& message) {
+  const bool forward = message.sent.kind == ActionKind::forward;
+  const auto of_direction = [&](const Call& call) {
+    return (call.action.kind == ActionKind::forward) == forward;
+  };
+  const std::vector<Call>& theirs = lists[message.from];
+  const auto sent = std::find_if(theirs.begin(), theirs.end(), [&](const Call& call) {
+    return of_direction(call) && call.action.stage == message.sent.stage &&
+           call.action.microbatch == message.sent.microbatch;
+  });
+  auto left = std::count_if(theirs.begin(), sent, of_direction) +
+              static_cast<std::ptrdiff_t>(lists.size()) - 1;
+  for (std::size_t i = 0; i < lists[rank].size(); ++i) {
+    if (of_direction(lists[rank][i]) && left-- == 0) return i;
+  }
+  return std::nullopt;
+}
+
 // What the calls of a rank need of others, one ahead.
-std::vector<Ahead> needed_ahead(const std::vector<Call>& calls, const PipelineShape& shape) {
+std::vector<Ahead> needed_ahead(const CallLists& lists, std::size_t rank,
+                                const PipelineShape& shape) {
+  const std::vector<Call>& calls = lists[rank];
   std::vector<Ahead> all;
   std::optional<std::size_t> forward, backward;  // the last of each so far
   std::optional<std::size_t> before;             // the last of all
@@ -129,8 +152,12 @@ std::vector<Ahead> needed_ahead(const std::vector<Call>& calls, const PipelineSh
     const auto message = message_for(action, shape);
     // A first backward pass follows the first forward one behind the warm-up, if there is any.
     const std::optional<std::size_t> opens = forwards_left > 0 ? before_that : before;
-    if (message)
+    const std::size_t leads = is_forward ? 0 : lists.size() - 1;
+    if (message && rank == leads) {
+      all.push_back({behind_aligned(lists, rank, *message), message->needed});
+    } else if (message) {
       all.push_back({is_forward ? forward : backward ? backward : opens, message->needed});
+    }
     before_that = std::exchange(before, i);
     (is_forward ? forward : backward) = i;
     if (is_forward) --forwards_left;
@@ -157,7 +184,7 @@ std::size_t end_of_exchange(const std::vector<Call>& calls, std::size_t first,
 CallLists received_one_ahead(const CallLists& lists, const PipelineShape& shape, bool together) {
   CallLists result(lists.size());
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {
-    const std::vector<Ahead> needed = needed_ahead(lists[rank], shape);
+    const std::vector<Ahead> needed = needed_ahead(lists, rank, shape);
     const auto receive = [&](std::optional<std::size_t> behind, bool of_forward) {
       for (const Ahead& one : needed) {
         const bool is_forward = one.needed.kind == ActionKind::forward;

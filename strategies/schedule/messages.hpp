@@ -14,7 +14,9 @@
 // next backward needs behind the backward before it; the first backward's behind the last forward
 // of the warm-up. With the send of the same action, which comes first on even ranks and last on odd
 // ones (Megatron's interleaved schedule with overlap_p2p_comm, pipeline_parallel/schedules.py and
-// p2p_communication.py of core 0.20).
+// p2p_communication.py of core 0.20). What the last rank of a direction hands on to the first one
+// is received as it comes, ranks - 1 passes behind the one that makes it, which is one ahead unless
+// more than `ranks` microbatches go through a stage in turn (recv_tensor_from_previous_stage).
 //
 // exchanged: as one_ahead, but all that a forward and the backward behind it send and receive goes
 // in one exchange behind both, and the kernel behind that waits for what it brings (the same

@@ -50,6 +50,9 @@ std::string model_arguments(const Json& record) {
                                       {"moe_ffn_hidden_size", "moe-ffn-hidden-size"}}) {
     if (model.contains(key)) add_number(arguments, argument, model[key]);
   }
+  if (model.contains("moe_router_dtype")) {
+    arguments += " --moe-router-dtype " + model["moe_router_dtype"].get<std::string>();
+  }
   if (model["normalization"] == "RMSNorm") {
     arguments +=
         " --normalization RMSNorm --position-embedding-type rope --swiglu"

@@ -48,6 +48,20 @@ TEST_CASE("Stages with ends of their own, by the words of arguments and of confi
       "many stages a rank has: --num-virtual-stages-per-pipeline-rank");
 }
 
+// transformer_config.py, moe_router_dtype: "This is used for the router" and permuting weights; none:
+// in the parameters' type, whatever the model's own class does.
+TEST_CASE("Routers compute in the type that arguments say") {
+  const std::string softmax = "--num-experts 8 --moe-grouped-gemm --expert-model-parallel-size 2 ";
+  const std::string sigmoid = softmax + "--moe-router-score-function sigmoid ";
+  const auto type = [](const std::string& arguments) {
+    return made(arguments)["strategy"]["experts"].value("router_dtype", "");
+  };
+  CHECK(type(softmax).empty());
+  CHECK(type(softmax + "--moe-router-dtype fp32") == "fp32");
+  CHECK(type(sigmoid) == "bf16");
+  CHECK(type(sigmoid + "--moe-router-dtype fp32").empty());
+}
+
 TEST_CASE("The bars of a pattern of layers end stages") {
   const std::string hybrid = "--position-embedding-type none --squared-relu ";
   const Json staged = made(hybrid +

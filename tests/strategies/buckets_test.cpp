@@ -99,12 +99,9 @@ TEST_CASE("Shards are neighbours on the axes") {
   CHECK(split_shards(axes, 2).across == AxisList{{0, 1, 2}, {1, 1, 2}});
 }
 
-// megatron/core/models/gpt: TransformerLayer registers its norm, attention (linear_proj first, then
-// linear_qkv), norm and MLP (linear_fc1, linear_fc2).
-TEST_CASE("Parameters of a layer in the order of Megatron's modules") {
-  const Workload workload = test::training_workload("llama-3.1-8b", test::usual_step());
+std::string registered(const Workload& workload, std::size_t block, bool local) {
   std::string text;
-  for (const RegisteredParameter& parameter : registered_parameters(workload, 1, false)) {
+  for (const RegisteredParameter& parameter : registered_parameters(workload, block, local)) {
     for (const TensorId id : parameter) {
       const std::string& name = workload.tensors[static_cast<std::size_t>(id)].name;
       const std::string module = name.substr(0, name.rfind('.'));
@@ -112,9 +109,31 @@ TEST_CASE("Parameters of a layer in the order of Megatron's modules") {
     }
     text += "| ";
   }
-  CHECK(text ==
+  return text;
+}
+
+// megatron/core/models/gpt: TransformerLayer registers its norm, attention (linear_proj first, then
+// linear_qkv), norm and MLP (linear_fc1, linear_fc2).
+TEST_CASE("Parameters of a layer in the order of Megatron's modules") {
+  const Workload workload = test::training_workload("llama-3.1-8b", test::usual_step());
+  CHECK(registered(workload, 1, false) ==
         "input_layernorm | o_proj | q_proj k_proj v_proj | post_attention_layernorm | gate_proj "
         "up_proj | down_proj | ");
+}
+
+// MLASelfAttention of megatron/core/transformer/multi_latent_attention.py: in the local
+// specification both norms are behind the products, in Transformer Engine's within the second ones.
+TEST_CASE("Norms of latents in the order of Megatron's modules") {
+  const Workload workload = test::training_workload("deepseek-v3", test::usual_step());
+  const std::string feed_forward = "post_attention_layernorm | gate_proj up_proj | down_proj | ";
+  CHECK(registered(workload, 1, true) ==
+        "input_layernorm | o_proj | q_a_proj | q_b_proj | kv_a_proj_with_mqa | kv_b_proj | "
+        "q_a_layernorm | kv_a_layernorm | " +
+            feed_forward);
+  CHECK(registered(workload, 1, false) ==
+        "input_layernorm | o_proj | q_a_proj | q_a_layernorm | q_b_proj | kv_a_proj_with_mqa | "
+        "kv_a_layernorm | kv_b_proj | " +
+            feed_forward);
 }
 
 }  // namespace shardsim::buckets_test

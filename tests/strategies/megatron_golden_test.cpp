@@ -132,7 +132,9 @@ Json strategy_of(const Json& record) {
   strategy["latents"] = "split";  // the records' models are of the local specification
   if (record["model"].contains("num_moe_experts")) {
     // The records' experts are modules of their own (SequentialMLP).
-    strategy["experts"] = {{"parallel", settings["ep"]}, {"grouped", false}};
+    strategy["experts"] = {{"parallel", settings["ep"]},
+                           {"grouped", false},
+                           {"router_dtype", record["model"].value("moe_router_dtype", "bf16")}};
     if (settings["dispatcher"] == "allgather") strategy["experts"]["dispatch"] = "all-gather";
     if (!settings["etp"].is_null()) strategy["experts"]["tensor_parallel"] = settings["etp"];
     if (settings.contains("capacity") && !settings["capacity"].is_null()) {

@@ -210,6 +210,20 @@ TEST_CASE("Every policy and every name is one that layers can have") {
   }
 }
 
+// Megatron's "moe" is all of MoELayer.forward (moe_layer.py): the router, rows there and back.
+TEST_CASE("Experts that are repeated exchange their rows again") {
+  Workload w = build_workload(load_model_config("mixtral-8x7b", "", {}),
+                              {.batch = 1, .sequence = 128, .exchange = ExpertExchange{}});
+  add_backward(w, {Policy::modules, {"moe"}});
+  const Block& layer = block_of(w, "model.layers.{}");
+  for (const Op& op : layer.forward) {
+    if (op.module != OpModule::experts) continue;
+    CHECK(std::any_of(layer.backward.begin(), layer.backward.end(), [&](const Op& repeated) {
+      return repeated.recompute && repeated.name == op.name && repeated.function == op.function;
+    }));
+  }
+}
+
 TEST_CASE("Modules and names that a model lacks are errors") {
   CHECK_THROWS_WITH(training_graph("llama-3.1-8b", 1, 128, {Policy::modules, {"mlp", "moe"}}),
                     "/workload/rematerialization/modules/1: no layer of llama-3.1-8b has a module "

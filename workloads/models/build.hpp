@@ -39,6 +39,9 @@ struct ExpertExchange {
   // Or while rows travel: their first products on the way to the others, their last on the way back
   // (Megatron-Core's moe_shared_expert_overlap).
   bool shared_beside = false;
+  // In which routers compute, and their weights travel; nothing: as the model's own class does
+  // (Megatron-Core's moe_router_dtype).
+  std::optional<DType> router_dtype{};
   // Tokens that are split along the sequence stay so up to the exchange.
   bool splits_sequence = false;
   // Rows that an expert gets, over those of an even routing: of the busiest, or with padding.

@@ -73,6 +73,25 @@ TEST_CASE("What a forward and the backward behind it send and receive goes in on
         "3F1 3B1 1RECV_F2 1RECV_B0 3SEND_B1 1F2 1B0 ");
 }
 
+// recv_tensor_from_previous_stage of Megatron's schedules.py: what the last rank makes in its j-th
+// forward the first one receives behind its (j + ranks - 1)-th, with groups of more microbatches
+// than ranks well before it needs it.
+TEST_CASE("The first rank receives what the last one hands on as it comes") {
+  const PipelineSchedule schedule = make_schedule({.name = "interleaved-1f1b",
+                                                   .ranks = 2,
+                                                   .virtual_stages = 2,
+                                                   .microbatches = 4,
+                                                   .microbatch_group = 4,
+                                                   .limits = ScheduleLimits::megatron},
+                                                  {"a", ""});
+  const CallLists lists =
+      with_messages(computations(schedule), schedule.shape, Receives::one_ahead);
+  std::string text;
+  for (std::size_t i = 0; i < 11; ++i) text += call_text(lists[0][i]) + " ";
+  CHECK(text ==
+        "0F0 0SEND_F0 0F1 0SEND_F1 2RECV_F0 0F2 0SEND_F2 2RECV_F1 0F3 0SEND_F3 2RECV_F2 ");
+}
+
 TEST_CASE("PyTorch's names are read, in any case") {
   CHECK(made({.name = "GPipe", .ranks = 2, .microbatches = 2}) ==
         made({.name = "gpipe", .ranks = 2, .microbatches = 2}));

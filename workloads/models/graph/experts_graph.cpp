@@ -134,7 +134,8 @@ class ExpertsGraph {
     const Router& r = m_.router;
     const std::string at = inside(r.name);
     x = read_by_router(x);
-    const bool wide = r.fp32 || r.fp32_weight;
+    const auto told = c_.options.exchange ? c_.options.exchange->router_dtype : std::nullopt;
+    const bool wide = told ? *told == DType::f32 : r.fp32 || r.fp32_weight;
     if (r.fp32_weight) {
       c_.note("weights of routers are kept in the step's type of parameters; the model has fp32");
     }

@@ -1,0 +1,87 @@
+"""What a step sends and holds, of tensors without data and process groups that send nothing."""
+
+import weakref
+
+import torch
+import torch.distributed
+from torch.utils._python_dispatch import TorchDispatchMode
+
+KINDS = {"_allgather_base_": "all_gather", "_reduce_scatter_base_": "reduce_scatter",
+         "allreduce_": "all_reduce", "alltoall_base_": "all_to_all", "send": "send",
+         "recv_": "recv", "broadcast_": "broadcast", "allgather_": "all_gather",
+         "reduce_scatter_": "reduce_scatter"}
+
+
+def size(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+class Recorder(TorchDispatchMode):
+    """Calls of process groups in order, and bytes of the storages that live."""
+
+    def __init__(self, groups):
+        super().__init__()
+        self.groups = groups  # the name of a group by its own
+        self.calls = []
+        self.phase = ""
+        self.live = 0
+        self.peak = 0
+        self.storages = {}
+        self.before = set()
+
+    def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
+        namespace, name = str(func).split(".")[:2]
+        if namespace == "c10d":
+            self.call(name, args)
+        result = func(*args, **(kwargs or {}))
+        for leaf in torch.utils._pytree.tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.see(leaf)
+        return result
+
+    def see(self, tensor):
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self.storages:
+            return
+        count = storage.nbytes()
+        self.live += count
+        self.peak = max(self.peak, self.live)
+
+        def gone(_, key=key, count=count):
+            if self.storages.pop(key, None) is not None:
+                self.live -= count
+        self.storages[key] = (weakref.ref(storage, gone), count)
+
+    def left(self):
+        """Bytes of the step's messages that nobody has freed."""
+        sizes = {call["bytes_in"] for call in self.calls if call["kind"] in ("send", "recv")}
+        return sum(count for key, (_, count) in self.storages.items()
+                   if count in sizes and key not in self.before)
+
+    def start(self):
+        """A step from here on."""
+        self.calls.clear()
+        self.peak = self.live
+        self.before = set(self.storages)
+
+    def call(self, name, args):
+        kind = KINDS[name]
+        leaves = torch.utils._pytree.tree_leaves(args)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        group = next(leaf for leaf in leaves if isinstance(leaf, torch.ScriptObject))
+        group = torch.distributed.ProcessGroup.unbox(group)
+        if group.size() == 1:
+            return
+        if kind == "reduce_scatter" or kind == "all_gather" or kind == "all_to_all":
+            whole_out = name in ("allgather_", "reduce_scatter_")
+            if whole_out:
+                outputs = [t for t in torch.utils._pytree.tree_leaves(args[0])]
+                inputs = [t for t in torch.utils._pytree.tree_leaves(args[1])]
+            else:
+                outputs, inputs = [tensors[0]], [tensors[1]]
+        else:
+            outputs = inputs = tensors[:1]
+        self.calls.append({"phase": self.phase, "kind": kind, "axis": self.groups[group.group_name],
+                           "group_size": group.size(), "bytes_in": size(inputs),
+                           "bytes_out": size(outputs)})
