@@ -19,8 +19,12 @@ def size(tensors):
 class Recorder(TorchDispatchMode):
     """Calls of process groups in order, and bytes of the storages that live."""
 
+    current = None
+    within_kernel = False  # what is made there is nowhere in memory
+
     def __init__(self, groups):
         super().__init__()
+        Recorder.current = self
         self.groups = groups  # the name of a group by its own
         self.calls = []
         self.phase = ""
@@ -40,6 +44,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def see(self, tensor):
+        if Recorder.within_kernel:
+            return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self.storages:
@@ -85,3 +91,18 @@ class Recorder(TorchDispatchMode):
         self.calls.append({"phase": self.phase, "kind": kind, "axis": self.groups[group.group_name],
                            "group_size": group.size(), "bytes_in": size(inputs),
                            "bytes_out": size(outputs)})
+
+
+def as_one_kernel(function):
+    """What a compiler makes one kernel of: results alone are in memory."""
+    def run(*args, **kwargs):
+        outer, Recorder.within_kernel = Recorder.within_kernel, True
+        try:
+            results = function(*args, **kwargs)
+        finally:
+            Recorder.within_kernel = outer
+        for leaf in torch.utils._pytree.tree_leaves(results):
+            if isinstance(leaf, torch.Tensor) and Recorder.current:
+                Recorder.current.see(leaf)
+        return results
+    return run
