@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/joined_kernels.hpp"
 #include "strategies/compile/kernel_memory.hpp"
+#include "strategies/compile/padded_rows.hpp"
 
 namespace shardsim {
 namespace {
@@ -81,6 +82,7 @@ class Listing {
     }
     join_kernels(body_, values_, choice_);
     if (choice_.stack == transformer_engine || choice_.stack == "compiled") add_casts();
+    if (choice_.experts_in_turn) pad_rows(pass_, values_);
   }
 
  private:
@@ -111,7 +113,9 @@ class Listing {
   // Before a product of 8 or 4 bits each activation or gradient that it reads is quantized, once,
   // as it lies and transposed for the product of the backward pass: 2 bytes read, 1 and 1 written
   // (Transformer Engine 2.0 cast_transpose; torchao float8 reads once more for the largest number).
-  // Weights are quantized once a step, which is left out.
+  // Under "tensorwise" scaling experts' rows are read once more for the largest number of each
+  // expert's, too (quantizer.cpp, Float8CurrentScalingQuantizer); what is no mixture has norms and
+  // activations that find theirs. Weights are quantized once a step, which is left out.
   void add_casts() {
     std::set<ValueId> quantized;
     std::vector<Item> listed;
@@ -154,7 +158,10 @@ class Listing {
                                             [&](ValueId other) { return is_weight(other); });
     if (is_gathered && !makes_weights) return;
     if (!quantized.insert(operand).second) return;
-    const double of_stack = choice_.stack == "compiled" ? 6 : 4;
+    const bool reads_twice =
+        choice_.stack == "compiled" || (choice_.scales_tensors && choice_.experts_in_turn &&
+                                        product.kernel.op.starts_with("grouped"));
+    const double of_stack = reads_twice ? 6 : 4;
     listed.push_back(cast_of(operand, product, is_gathered ? transposing : of_stack));
   }
 

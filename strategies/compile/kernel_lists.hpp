@@ -31,6 +31,7 @@ struct KernelChoice {
   // Products of experts are launched one by one: Transformer Engine's GroupedLinear. Steps without
   // gradients have one kernel, as engines that serve have.
   bool experts_in_turn = false;
+  bool scales_tensors = false;  // of 8 bits: by the largest number of each tensor as it is now
   // What lies where (kernel_memory.hpp).
   bool joint_projections = false;  // queries, keys and values are one product
   bool casting_routers = false;    // read what they are given in its own type

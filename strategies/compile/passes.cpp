@@ -73,6 +73,7 @@ void list_kernels(Compilation& c) {
   } else {
     KernelChoice choice = kernel_choice(*c.strategy.kernels);
     choice.experts_in_turn = choice.stack == "transformer-engine" && has_gradients(c.step);
+    choice.scales_tensors = c.step.precision.products.scaling == "tensorwise";
     spreads_loss &= !choice.loss_in_place && !choice.compiled_loss;
     c.spmd = list_kernels(std::move(c.spmd), choice);
     if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);

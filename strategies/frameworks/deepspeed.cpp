@@ -109,6 +109,11 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
 
 void run_stages_as_deepspeed(Strategy& options) {
   options.pipeline->schedule.limits = ScheduleLimits::megatron;
+  // The first and the last stage copy each microbatch's tokens or labels from memory that is not
+  // pinned, which returns when the device is there, behind the message received before it
+  // (deepspeed/runtime/pipe/engine.py of 0.18, _exec_load_micro_batch). Those between them, whose
+  // messages are these stages', are taken to wait likewise.
+  options.pipeline->host_awaits_messages = true;
   const BufferKept kept = options.runtime.reductions.buffer->kept;
   if (kept == BufferKept::shards || kept == BufferKept::room) {
     throw InputError(options.place, "DeepSpeed's pipelines have ZeRO 0 and 1, not 2 and 3");

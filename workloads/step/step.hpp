@@ -38,7 +38,7 @@ enum class ProductFormat : std::uint8_t { none, fp8, mxfp8, nvfp4, int8 };
 [[nodiscard]] std::optional<DType> dtype_of(ProductFormat format);  // whose peak they run at
 
 // Products of layers in a narrow format (narrow_products.hpp). How they are scaled is kept as it
-// was said; a warning says that it has no effect (warnings_of).
+// was said, and acts where a stack reads experts' rows twice (kernel_lists.cpp, add_cast).
 struct NarrowProducts {
   ProductFormat format = ProductFormat::none;
   std::string scaling{};        // "delayed", "tensorwise", "rowwise", "blockwise"; empty: not said
