@@ -40,9 +40,11 @@ void ProgramEmitter::gather_buckets() {
       if (bucket.axes != axes) return false;
       all.bucket.parameters.insert(all.bucket.parameters.end(), bucket.parameters.begin(),
                                    bucket.parameters.end());
-      all.bucket.elements += bucket.elements;
+      all.bucket.elements += unpadded(bucket);
       return true;
     });
+    const std::int64_t multiple = input_.runtime.reductions.buffer->bucket_multiple;
+    all.bucket.elements = (all.bucket.elements + multiple - 1) / multiple * multiple;
     emit_gather(all);
   }
 }

@@ -278,59 +278,6 @@ TaskId ProgramEmitter::emit_collective(const Collective& collective, Stream stre
   return emit_on(task, name, read, written);
 }
 
-// `items` of the body are through: which gradients have they left?
-void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal) {
-  if (open_buckets_.empty() || phase_ == Phase::forward) return;
-  const auto waits = [&](const Write& write) {
-    return input_.step.buffered.at(write.parameter).one_by_one;
-  };
-  for (auto write = pass.writes.begin(); write != pass.writes.end(); ++write) {
-    if (write->after != items) continue;
-    if (!waits(*write)) {
-      for (const std::size_t number :
-           buckets_of_.at({write->parameter, static_cast<std::int32_t>(ordinal)})) {
-        count_gradient(number);
-      }
-      continue;
-    }
-    if (std::any_of(write + 1, pass.writes.end(), waits)) continue;
-    // The last of a block's experts: they have come in the order of the buffer.
-    std::vector<std::size_t> numbers;
-    for (const Write& other : pass.writes) {
-      if (!waits(other)) continue;
-      const auto& own = buckets_of_.at({other.parameter, static_cast<std::int32_t>(ordinal)});
-      numbers.insert(numbers.end(), own.begin(), own.end());
-    }
-    std::sort(numbers.begin(), numbers.end());
-    for (const std::size_t number : numbers) count_gradient(number);
-  }
-}
-
-void ProgramEmitter::count_gradient(std::size_t number) {
-  if (number != waiting_) reduce_waiting();
-  OpenBucket& bucket = open_buckets_[number];
-  // Of a stack of experts one bucket alone is what the kernel says it writes.
-  if (bucket.of_experts()) buffers_[bucket.gradients.front()].written_by = last_kernel_;
-  if (--bucket.missing > 0) return;
-  if (reduces_each_microbatch()) {
-    bucket.missing = bucket.gradients_of_pass;
-    bucket.is_reduced = false;
-  }
-  if (reduces_when_ready()) waiting_ = number;
-  if (input_.runtime.reductions.buffer->closes == BucketCloses::after) reduce_waiting();
-}
-
-// Which bucket is full is known with its last gradient or, where it closes before it takes one too
-// many, with the first of the next.
-void ProgramEmitter::reduce_waiting() {
-  if (waiting_ == no_bucket) return;
-  const Phase phase = phase_;
-  const std::int32_t layer = layer_;
-  reduce_bucket(open_buckets_[std::exchange(waiting_, no_bucket)]);
-  phase_ = phase;
-  layer_ = layer;
-}
-
 bool ProgramEmitter::reduces_when_ready() const {
   const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
   const std::size_t stages = input_.schedule.shape.stages_of(rank_).size();
@@ -365,8 +312,9 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     if (axes.empty()) return;
     const Bytes payload = of * element;
     Collective call{kind, axes, {}, {}, dtype, payload, {}, reason, {}, Parallelism::data};
-    call.parts = of == elements ? parts_of(bucket.bucket, input_.workload, element, elements)
-                                : std::vector<CollectivePart>{{bucket.name, payload}};
+    call.parts = of == elements || of == unpadded(bucket.bucket)
+                     ? parts_of(bucket.bucket, input_.workload, element, of)
+                     : std::vector<CollectivePart>{{bucket.name, payload}};
     emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);
   };
   const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
@@ -376,7 +324,9 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   }
   if (!buffer.scatters) {
     std::vector<std::int64_t> pieces = bucket.bucket.pieces;
-    if (pieces.size() < 2) pieces = {elements};
+    const auto& optimizer = input_.runtime.flat_optimizer;
+    const bool ends_anywhere = optimizer && optimizer->gathers_together;
+    if (pieces.size() < 2) pieces = {ends_anywhere ? unpadded(bucket.bucket) : elements};
     for (const std::int64_t piece : pieces) {
       reduce(CollectiveKind::all_reduce, bucket.bucket.axes, piece);
     }

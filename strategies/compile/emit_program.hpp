@@ -104,7 +104,7 @@ class ProgramEmitter {
   };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
-  // On the stream of reductions, behind a task that no buffer tells of.
+  // On their stream, behind a task that no buffer tells of.
   TaskId reduce_behind(TaskId before, const std::string& name, const Collective& collective);
   struct Parted {  // gradients of which all devices of the axes have different parts
     AxisList axes;
@@ -116,6 +116,7 @@ class ProgramEmitter {
                                                                    BufferOrder order) const;
   void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
+  std::size_t handed_over(const BlockPass& pass, std::size_t writes);
   void count_gradient(std::size_t number);
   void reduce_bucket(OpenBucket& bucket);
   void reduce_aligned(const Action& action);
@@ -341,6 +342,7 @@ class ProgramEmitter {
   std::vector<OpenBucket> open_buckets_;  // stage by stage, in the order of the buffer
   // A stack of experts lies in as many places as there are experts, in order.
   std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
+  std::map<const BlockPass*, std::vector<TensorId>> turns_;  // of gradients, as autograd has them
   std::size_t waiting_ = no_bucket;  // is full, and reduced when the next gradient is there
   BufferIndex room_ = no_buffer;     // for one bucket
   std::vector<TaskId> reductions_in_room_;

@@ -84,9 +84,10 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   GradientBuffer buffer;
   buffer.order = stage >= 2 ? BufferOrder::made : BufferOrder::listed;
   buffer.kept = stage >= 2 ? BufferKept::shards : BufferKept::step;
-  // Of none: each parameter, which is no less than one, is a bucket.
-  buffer.bucket_elements =
-      std::max<std::int64_t>(1, number_of(strategy, "bucket_elements", reduce_bucket_size));
+  // Of none: each parameter, which is no less than one, is a bucket. Stage 0 has buckets of its own
+  // (engine.py, MEMORY_OPT_ALLREDUCE_SIZE).
+  const std::int64_t given = number_of(strategy, "bucket_elements", reduce_bucket_size);
+  buffer.bucket_elements = stage == 0 ? reduce_bucket_size : std::max<std::int64_t>(1, given);
   // Stages 0 and 1 go through the list of parameters once backward is through.
   buffer.closes = stage == 0 ? BucketCloses::after : BucketCloses::before;
   buffer.overlaps = stage >= 2;

@@ -5,7 +5,8 @@
 //
 //   key                             values      when left out    DeepSpeed's
 //   zero_stage                      0 to 3      0
-//   bucket_elements                 a number    500,000,000      reduce_bucket_size
+//   bucket_elements                 a number    500,000,000      reduce_bucket_size; of ZeRO 0
+//                                                                always 500,000,000
 //   round_robin_gradients           a flag            false      the same; of ZeRO 1 and 2
 //   of ZeRO 3:
 //   prefetch_bucket_elements        a number     50,000,000      stage3_prefetch_bucket_size

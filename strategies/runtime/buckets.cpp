@@ -63,6 +63,13 @@ class Cutter {
 
 }  // namespace
 
+std::int64_t unpadded(const Bucket& bucket) {
+  return std::accumulate(bucket.parameters.begin(), bucket.parameters.end(), std::int64_t{0},
+                         [](std::int64_t sum, const BufferedParameter& parameter) {
+                           return sum + parameter.elements;
+                         });
+}
+
 ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
   ShardAxes split;
   std::int64_t left = shards;

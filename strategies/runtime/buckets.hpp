@@ -37,6 +37,9 @@ struct Bucket {
   std::vector<std::int64_t> pieces = {};  // elements of its calls; empty: one
 };
 
+// Its elements without the padding at its end.
+[[nodiscard]] std::int64_t unpadded(const Bucket& bucket);
+
 // Of the devices that share the optimizer's state, neighbours on the axes, and the others.
 struct ShardAxes {
   AxisList within;
