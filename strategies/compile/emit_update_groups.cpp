@@ -96,6 +96,19 @@ void ProgramEmitter::take_norms_of_groups() {
     const AxisRef axis = input_.mesh.whole(static_cast<int>(i));
     if (axis.size > 1) axes.push_back(axis);
   }
+  // Of fp16, whose loss is scaled: whether a gradient is not finite.
+  if (input_.gradient_dtype == DType::f16) {
+    Bytes bytes{0};
+    std::vector<BufferIndex> gradients;
+    for (const UpdateGroup& group : update_groups_) {
+      bytes += group.elements * size_of(input_.gradient_dtype);
+      const std::vector<BufferIndex> more = gradients_of(group);
+      gradients.insert(gradients.end(), more.begin(), more.end());
+    }
+    sum_up({"is_finite", "overflow check", "whether a gradient of any device is not finite",
+            DType::u8},
+           bytes, gradients, input_.data_axes);
+  }
   for (const UpdateGroup& group : update_groups_) {
     // On the host gradients are in fp32, and so is their norm.
     const bool on_host = input_.runtime.optimizer_on_host;

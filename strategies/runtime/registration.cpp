@@ -194,22 +194,56 @@ class Registration {
   std::size_t branch_begins_ = 0;         // place in parameters_
 };
 
+// Parameters of a module and of those within it: its own first, then module by module.
+class ListedModule {
+ public:
+  ListedModule(const Workload& workload, const std::vector<TensorId>& used)
+      : workload_(workload), used_(used) {}
+
+  std::vector<RegisteredParameter> list() {
+    add("", used_);
+    return std::move(listed_);
+  }
+
+ private:
+  void add(const std::string& module, const std::vector<TensorId>& parameters) {
+    std::vector<std::pair<std::string, std::vector<TensorId>>> within;
+    for (const TensorId parameter : parameters) {
+      const std::string& name = workload_.tensors[at(parameter)].name;
+      const std::size_t dot = name.find('.', module.size());
+      if (dot == std::string::npos) {
+        listed_.push_back({parameter});
+        continue;
+      }
+      const std::string next = name.substr(0, dot + 1);
+      auto found = std::find_if(within.begin(), within.end(),
+                                [&](const auto& known) { return known.first == next; });
+      if (found == within.end()) found = within.insert(within.end(), {next, {}});
+      found->second.push_back(parameter);
+    }
+    for (const auto& [next, of_next] : within) add(next, of_next);
+  }
+
+  const Workload& workload_;
+  const std::vector<TensorId>& used_;
+  std::vector<RegisteredParameter> listed_;
+};
+
 }  // namespace
 
 std::vector<RegisteredParameter> used_parameters(const Workload& workload, std::size_t block) {
-  std::vector<RegisteredParameter> used;
+  std::vector<TensorId> used;
   for (const Op& op : workload.blocks[block].forward) {
     for (const Operand& operand : op.operands) {
       const Tensor& tensor = workload.tensors[at(operand.tensor)];
       const bool is_of_block =
           tensor.role == TensorRole::parameter && tensor.trained && at(tensor.block) == block;
-      const RegisteredParameter one = {operand.tensor};
-      if (is_of_block && std::find(used.begin(), used.end(), one) == used.end()) {
-        used.push_back(one);
+      if (is_of_block && std::find(used.begin(), used.end(), operand.tensor) == used.end()) {
+        used.push_back(operand.tensor);
       }
     }
   }
-  return used;
+  return ListedModule(workload, used).list();
 }
 
 std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, const Block& block) {
