@@ -15,14 +15,15 @@ std::size_t ProgramEmitter::handed_over(const BlockPass& pass, std::size_t write
   auto known = turns_.find(&pass);
   if (known == turns_.end()) {
     std::vector<TensorId> order;
-    for (const RegisteredParameter& one :
-         made_parameters(pass, input_.workload.blocks[at(block_)])) {
+    for (const RegisteredParameter& one : made_parameters(
+             input_.workload, pass, at(block_), input_.runtime.flat_parameters.has_value())) {
       order.push_back(one.front());
     }
     known = turns_.emplace(&pass, std::move(order)).first;
   }
   const auto is_there = [&](TensorId parameter) {
-    return std::any_of(pass.writes.begin(), pass.writes.begin() + static_cast<std::ptrdiff_t>(writes),
+    return std::any_of(pass.writes.begin(),
+                       pass.writes.begin() + static_cast<std::ptrdiff_t>(writes),
                        [&](const Write& write) { return write.parameter == parameter; });
   };
   const auto missing = std::find_if_not(known->second.begin(), known->second.end(), is_there);

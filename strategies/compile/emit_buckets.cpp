@@ -76,7 +76,8 @@ std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t b
   }
   if (order == BufferOrder::listed) return used_parameters(input_.workload, block);
   std::vector<RegisteredParameter> made =
-      made_parameters(input_.step.blocks[block].backward, input_.workload.blocks[block]);
+      made_parameters(input_.workload, input_.step.blocks[block].backward, block,
+                      input_.runtime.flat_parameters.has_value());
   std::reverse(made.begin(), made.end());
   return made;
 }

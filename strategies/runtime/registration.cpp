@@ -229,6 +229,29 @@ class ListedModule {
   std::vector<RegisteredParameter> listed_;
 };
 
+// Of a product with a bias: does autograd hand that over before the weight's gradient?
+bool bias_comes_first(const Workload& workload, std::size_t block, TensorId weight, TensorId bias,
+                      bool linear_functions) {
+  for (const Op& op : workload.blocks[block].forward) {
+    if (kind_of(op) != OpKind::einsum) continue;
+    const Operand* of_weight = nullptr;
+    bool reads_bias = false;
+    for (const Operand& operand : op.operands) {
+      if (operand.tensor == weight) of_weight = &operand;
+      reads_bias |= operand.tensor == bias;
+    }
+    if (of_weight == nullptr || !reads_bias) continue;
+    if (of_weight->dims.size() > 2) return false;  // a convolution
+    const std::vector<Dim>& made = op.results.front().dims;
+    const LabelId first = of_weight->dims.front().front();
+    const bool is_linear = std::any_of(made.begin(), made.end(), [&](const Dim& dim) {
+      return std::count(dim.begin(), dim.end(), first) > 0;
+    });
+    return !(is_linear && linear_functions);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<RegisteredParameter> used_parameters(const Workload& workload, std::size_t block) {
@@ -246,21 +269,15 @@ std::vector<RegisteredParameter> used_parameters(const Workload& workload, std::
   return ListedModule(workload, used).list();
 }
 
-std::vector<RegisteredParameter> made_parameters(const BlockPass& backward, const Block& block) {
+std::vector<RegisteredParameter> made_parameters(const Workload& workload,
+                                                 const BlockPass& backward, std::size_t block,
+                                                 bool linear_functions) {
   std::vector<RegisteredParameter> parameters;
-  const auto are_of_one_product = [&](TensorId one, TensorId other) {
-    return std::any_of(block.forward.begin(), block.forward.end(), [&](const Op& op) {
-      const auto reads = [&](TensorId tensor) {
-        return std::any_of(op.operands.begin(), op.operands.end(),
-                           [&](const Operand& operand) { return operand.tensor == tensor; });
-      };
-      return kind_of(op) == OpKind::einsum && reads(one) && reads(other);
-    });
-  };
   for (const Write& write : backward.writes) {
-    const bool is_bias =
-        !parameters.empty() && are_of_one_product(parameters.back().front(), write.parameter);
-    parameters.insert(parameters.end() - (is_bias ? 1 : 0), {write.parameter});
+    const bool goes_first =
+        !parameters.empty() && bias_comes_first(workload, block, parameters.back().front(),
+                                                write.parameter, linear_functions);
+    parameters.insert(parameters.end() - (goes_first ? 1 : 0), {write.parameter});
   }
   return parameters;
 }

@@ -38,10 +38,14 @@ using RegisteredParameter = std::vector<TensorId>;
 [[nodiscard]] std::vector<RegisteredParameter> used_parameters(const Workload& workload,
                                                                std::size_t block);
 
-// One by one, as the pass makes their gradients; of a product its bias first, as autograd
-// accumulates them (torch.nn.Linear).
-[[nodiscard]] std::vector<RegisteredParameter> made_parameters(const BlockPass& backward,
-                                                               const Block& block);
+// One by one, as autograd hands over the gradients that the pass makes: of a product its bias first
+// (aten::addmm, of torch.nn.Linear with the weight's transpose behind it), of a convolution its
+// weight. `linear_functions`: torch.nn.Linear is a function that returns the weight's first
+// (DeepSpeed's ZeRO 3, zero/linear.py).
+[[nodiscard]] std::vector<RegisteredParameter> made_parameters(const Workload& workload,
+                                                               const BlockPass& backward,
+                                                               std::size_t block,
+                                                               bool linear_functions);
 
 // By tensor: orders a block's parameters as PyTorch's models register them: those of attention or
 // mixer, of the feed-forward layer, then norms (transformers); norms before the feed-forward layer

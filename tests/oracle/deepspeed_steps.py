@@ -177,8 +177,6 @@ def experiment_of(case):
     strategy |= {names[key]: value for key, value in zero.items() if key in names}
     if "offload_optimizer" in zero:
         strategy["offload"] = {"optimizer": "cpu"}
-    if dtype == "fp32":
-        strategy["check_overflow"] = False
     return {"workload": step, "mesh": {"world": case["world"]}, "strategy": strategy,
             "machine": "dgx-h100"}
 
@@ -239,13 +237,29 @@ def in_process(work, *arguments):
     return result
 
 
+SHOW = []
+
+
+def comparable(calls):
+    """Parameters that stay whole are gathered at the end in the order of their registration."""
+    last = len(calls)
+    while last > 0 and calls[last - 1].startswith("all-gather"):
+        last -= 1
+    return calls[:last] + sorted(calls[last:])
+
+
 def compare(shardsim, case):
     theirs, ours = in_process(issued, case), planned(shardsim, case)
     if "error" in theirs or "error" in ours:
         return ("both refuse" if "error" in theirs and "error" in ours else
                 "DeepSpeed refuses" if "error" in theirs else "shardsim refuses",
                 (theirs.get("error", "").strip().splitlines() or [""])[-1] + " | " + ours.get("error", ""))
-    expected = theirs["calls"][1]
+    expected = comparable(theirs["calls"][1])
+    ours["calls"] = comparable(ours["calls"])
+    if SHOW:
+        for i in range(max(len(expected), len(ours["calls"]))):
+            pair = [c[i] if i < len(c) else "" for c in (ours["calls"], expected)]
+            print(f"    {i:4} {pair[0]:45} {pair[1]:45} {'' if pair[0] == pair[1] else '*'}")
     if expected != ours["calls"]:
         at = next((i for i, (a, b) in enumerate(zip(expected, ours["calls"])) if a != b),
                   min(len(expected), len(ours["calls"])))
@@ -264,9 +278,11 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--show", action="store_true", help="both lists of calls")
     parser.add_argument("--case", help="one, in place of those drawn")
     arguments = parser.parse_args()
     engine_of.put_in_place()
+    SHOW[:] = [1] if arguments.show else []
     cases = [json.loads(arguments.case)] if arguments.case else [
         draw(arguments.seed, n) for n in range(arguments.first, arguments.first + arguments.count)]
     counts = {}
