@@ -114,7 +114,6 @@ void check_flat_parameters(const JsonReader& strategy, const Mesh& mesh, const S
   }
   if (!has_groups) fail("flat_parameters", R"(needs a "flat_optimizer" with "group_elements")");
   const std::int64_t devices = data_devices(options, mesh);
-  if (devices == 1) fail("flat_parameters", "needs devices that the batch is split over");
   if (flat->secondary_shards > 0 && devices % flat->secondary_shards != 0) {
     fail("flat_parameters", fmt::format("{} secondary shards do not divide the {} devices that the "
                                         "batch is split over",

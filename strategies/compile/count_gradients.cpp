@@ -73,6 +73,7 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
 }
 
 void ProgramEmitter::count_gradient(std::size_t number) {
+  open_step_room();
   if (number != waiting_) reduce_waiting();
   OpenBucket& bucket = open_buckets_[number];
   // Of a stack of experts one bucket alone is what the kernel says it writes.

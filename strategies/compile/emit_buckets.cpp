@@ -11,6 +11,19 @@
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
+namespace {
+
+// Elements of the place where a bucket is filled. ZeRO 2 has one for the largest that there may be,
+// and what is larger lies by itself (stage_1_and_2.py, setup_buckets).
+std::int64_t room_of(const Bucket& bucket, const Runtime& runtime) {
+  const GradientBuffer& rule = *runtime.reductions.buffer;
+  const auto& optimizer = runtime.flat_optimizer;
+  const bool is_one = rule.kept == BufferKept::shards && optimizer && optimizer->gathers_together;
+  if (!is_one || unpadded(bucket) > rule.bucket_elements) return bucket.elements;
+  return std::max(bucket.elements, rule.bucket_elements);
+}
+
+}  // namespace
 
 std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const {
@@ -141,16 +154,20 @@ void ProgramEmitter::open_bucket(Bucket bucket, std::int16_t stage) {
     buffers_[open.shard.front()].persistent = true;
   }
   if (input_.runtime.flat_optimizer && !input_.runtime.flat_parameters) {
+    const TensorId of = open.bucket.parameters.front().tensors.front();
+    const DType as_stored = buffers_.value(input_.step.parameters.at(of).stored).dtype;
+    // DeepSpeed updates a copy in fp32 of parameters that are of fp32, too.
+    const bool copies = input_.runtime.flat_optimizer->gathers_together && as_stored == DType::f32;
+    if (copies) state_bytes += size_of(DType::f32).count();
     open_state(open, elements, Bytes(state_bytes));
     if (shards_of(open.bucket) > 1) to_gather_.push_back(number);
     // Parameters lie in a buffer as gradients do.
     std::int64_t padding = open.bucket.elements;
     for (const BufferedParameter& parameter : open.bucket.parameters) padding -= parameter.elements;
-    const TensorId first = open.bucket.parameters.front().tensors.front();
-    const DType stored = buffers_.value(input_.step.parameters.at(first).stored).dtype;
     if (padding > 0) {
-      const BufferIndex buffer = open_buffer(fmt::format("padding of bucket {}", number),
-                                             BufferCategory::parameters, padding * size_of(stored));
+      const BufferIndex buffer =
+          open_buffer(fmt::format("padding of bucket {}", number), BufferCategory::parameters,
+                      padding * size_of(as_stored));
       buffers_[buffer].persistent = true;
     }
   }
@@ -166,12 +183,23 @@ BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory 
   return buffers_.open_of_program(buffer);
 }
 
+// ZeRO 1 fills that when backward is through, beside the gradients, but has it from the first on.
+void ProgramEmitter::open_step_room() {
+  const GradientBuffer& rule = *input_.runtime.reductions.buffer;
+  const auto& optimizer = input_.runtime.flat_optimizer;
+  const bool has_room = rule.kept == BufferKept::step && optimizer && optimizer->gathers_together;
+  if (!has_room || step_room_ != no_buffer) return;
+  step_room_ = open_staging("room for a gradient bucket",
+                            rule.bucket_elements * size_of(input_.gradient_dtype));
+}
+
 void ProgramEmitter::open_gradients(OpenBucket& bucket) {
   const bool fits = room_ != no_buffer &&
                     bucket.bucket.elements <= input_.runtime.reductions.buffer->bucket_elements;
-  bucket.gradients = {fits ? room_
-                           : open_buffer(bucket.name, BufferCategory::gradients,
-                                         bucket.bucket.elements * size_of(input_.gradient_dtype))};
+  bucket.gradients = {
+      fits ? room_
+           : open_buffer(bucket.name, BufferCategory::gradients,
+                         room_of(bucket.bucket, input_.runtime) * size_of(input_.gradient_dtype))};
   for (const BufferedParameter& parameter : bucket.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {
       buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =

@@ -162,6 +162,10 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
 
 TaskId ProgramEmitter::gather_call(const PartsCall& call, DType as,
                                    const std::vector<BufferIndex>& read, BufferIndex to) {
+  if (call.axes.empty()) {  // one device gathers from itself
+    return emit_copy("copy", as, 2 * (call.elements * size_of(as)), call.name, read, {to},
+                     Stream::gathers);
+  }
   const Bucket bucket = as_bucket(call.parameters, call.axes, call.elements);
   const Collective collective{CollectiveKind::all_gather,
                               call.axes,
@@ -202,17 +206,19 @@ BufferIndex ProgramEmitter::gather_quantized(const PartsCall& call) {
   move_parts(call, "quantize", Bytes((bytes + narrow_bytes + scale_bytes).count() / devices),
              call.parts, {narrow});
   gather_call(call, DType::i8, {}, narrow);
-  emit_collective({CollectiveKind::all_gather,
-                   call.axes,
-                   {},
-                   {},
-                   DType::f32,
-                   scale_bytes,
-                   {{"scales", scale_bytes}},
-                   "scales of quantized parameters",
-                   {},
-                   Parallelism::data},
-                  Stream::gathers, call.name, {narrow});
+  if (devices > 1) {
+    emit_collective({CollectiveKind::all_gather,
+                     call.axes,
+                     {},
+                     {},
+                     DType::f32,
+                     scale_bytes,
+                     {{"scales", scale_bytes}},
+                     "scales of quantized parameters",
+                     {},
+                     Parallelism::data},
+                    Stream::gathers, call.name, {narrow});
+  }
   const BufferIndex flat = call.parameters.size() == 1
                                ? open_whole(flat_[call.parameters.front()], call.elements)
                                : open_staging("gathered parameters", bytes);
@@ -260,6 +266,7 @@ void ProgramEmitter::give_back_all() {
 void ProgramEmitter::gather_whole() {
   set_phase(Phase::optimizer);
   const std::int64_t devices = Mesh::size_of(input_.data_axes);
+  if (devices == 1) return;
   for (std::size_t p = 0; p < flat_.size(); ++p) {
     const FlatParameter& flat = flat_[p];
     if (!flat.stays_whole) continue;

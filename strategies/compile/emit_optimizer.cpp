@@ -25,6 +25,10 @@ void ProgramEmitter::finish_gradients() {
       if (bucket.stage == stage) reduce_bucket(bucket);
     }
   }
+  if (step_room_ != no_buffer) {
+    const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
+    buffers_.use(std::exchange(step_room_, no_buffer), last, program_.tasks.back().stream);
+  }
   set_phase(Phase::optimizer);
   add_up_over_model();
   add_up_shared();

@@ -62,8 +62,7 @@ class ProgramEmitter {
     bool is_gradient = false;
     auto operator<=>(const Inlet&) const = default;
   };
-  // Between two stages, as a message crosses it.
-  struct Border {
+  struct Border {  // between two stages, as a message crosses it
     bool is_gradient = false;
     BlockInstance from, to;
     std::int16_t receiver = 0;                             // stage
@@ -95,17 +94,15 @@ class ProgramEmitter {
   [[nodiscard]] bool reduces_each_microbatch() const;
   void keep_shard(OpenBucket& bucket, const std::vector<BufferIndex>& reduced);
   void scatter_in_room(OpenBucket& bucket);
-  void reduce_waiting();
   [[nodiscard]] static const std::vector<BufferIndex>& reduced(const OpenBucket& bucket);
-  // A number that is made of all gradients, on all devices.
-  struct OfAllGradients {
+  struct OfAllGradients {  // a number that is made of these, on all devices
     std::string_view op, name, reason;
     DType dtype = DType::f32;
   };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
-  // On their stream, behind a task that no buffer tells of.
-  TaskId reduce_behind(TaskId before, const std::string& name, const Collective& collective);
+  TaskId reduce_behind(  // a task that no buffer tells of, on their stream
+      TaskId before, const std::string& name, const Collective& collective);
   struct Parted {  // gradients of which all devices of the axes have different parts
     AxisList axes;
     std::int64_t bytes = 0;
@@ -115,6 +112,7 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const;
   void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
+  void open_step_room(), reduce_waiting();
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   std::size_t handed_over(const BlockPass& pass, std::size_t writes);
   void count_gradient(std::size_t number);
@@ -344,7 +342,7 @@ class ProgramEmitter {
   std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
   std::map<const BlockPass*, std::vector<TensorId>> turns_;  // of gradients, as autograd has them
   std::size_t waiting_ = no_bucket;  // is full, and reduced when the next gradient is there
-  BufferIndex room_ = no_buffer;     // for one bucket
+  BufferIndex room_ = no_buffer, step_room_ = no_buffer;  // for one bucket
   std::vector<TaskId> reductions_in_room_;
   std::vector<FlatParameter> flat_;  // as the walk has them
   ModuleWalk walk_;

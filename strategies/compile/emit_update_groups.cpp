@@ -44,6 +44,9 @@ void ProgramEmitter::open_update_groups(std::int16_t stage) {
     std::int64_t bytes = 0;
     for (const std::size_t p : group.parameters) {
       bytes += flat_[p].part * input_.step.buffered.at(walk_.parameters[p].first).state_bytes;
+      // Parameters of fp32 have a copy in fp32, too, which is what is updated.
+      const DType stored = buffers_.value(flat_[p].value).dtype;
+      if (stored == DType::f32) bytes += flat_[p].part * size_of(stored).count();
     }
     group.state =
         open_buffer("optimizer state of a group", BufferCategory::optimizer, Bytes(bytes));

@@ -103,9 +103,14 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
     runtime.checks_overflow = stage < 3;
     buffer.bucket_multiple = data_devices(options, mesh) * alignment;
   }
+  const auto overlaps = strategy.is_object() ? strategy.find("overlap_comm") : std::nullopt;
+  if (overlaps && overlaps->boolean() && stage == 1) {
+    buffer.order = BufferOrder::made;
+    buffer.overlaps = true;
+  }
   if (stage >= 2) runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
   runtime.reductions.buffer = buffer;
-  if (stage == 3 && data_devices(options, mesh) > 1) shard_all(strategy, mesh, options);
+  if (stage == 3) shard_all(strategy, mesh, options);
 }
 
 void run_stages_as_deepspeed(Strategy& options) {
@@ -124,17 +129,18 @@ void run_stages_as_deepspeed(Strategy& options) {
 }  // namespace
 
 Framework deepspeed_framework() {
-  return {.name = "deepspeed",
-          .meaning =
-              "DeepSpeed's ZeRO 0 to 3, with tensor parallelism and stages as Megatron-DeepSpeed "
-              "has them",
-          .keys = {"bucket_elements", "round_robin_gradients", "prefetch_bucket_elements",
-                   "persistence_threshold_elements", "max_live_elements",
-                   "max_reuse_distance_elements", "sub_group_elements", "hpz", "qwz", "kernels"},
-          .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
-          .begin = begin_deepspeed,
-          .finish = finish_deepspeed,
-          .stages = run_stages_as_deepspeed};
+  return {
+      .name = "deepspeed",
+      .meaning =
+          "DeepSpeed's ZeRO 0 to 3, with tensor parallelism and stages as Megatron-DeepSpeed "
+          "has them",
+      .keys = {"bucket_elements", "overlap_comm", "round_robin_gradients",
+               "prefetch_bucket_elements", "persistence_threshold_elements", "max_live_elements",
+               "max_reuse_distance_elements", "sub_group_elements", "hpz", "qwz", "kernels"},
+      .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
+      .begin = begin_deepspeed,
+      .finish = finish_deepspeed,
+      .stages = run_stages_as_deepspeed};
 }
 
 }  // namespace shardsim

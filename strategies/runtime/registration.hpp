@@ -33,8 +33,8 @@ using RegisteredParameter = std::vector<TensorId>;
 // Weights, trained or not, whose products are one.
 [[nodiscard]] std::vector<std::vector<TensorId>> joint_weights(const Workload& workload,
                                                                std::size_t block);
-// The same as registered_parameters, each by itself and module by module in the order of their first
-// use, as parameters() of a PyTorch module has them: its own before those of modules within it.
+// The same as registered_parameters, each by itself and module by module in the order of their
+// first use, as parameters() of a PyTorch module has them: its own before those of modules in it.
 [[nodiscard]] std::vector<RegisteredParameter> used_parameters(const Workload& workload,
                                                                std::size_t block);
 

@@ -215,6 +215,16 @@ def in_order_of_use(model, run):
         module._modules.update(children)
 
 
+def hide_modules_without_parameters(model):
+    """From DeepSpeed, which gathers ahead whenever a module is entered: activations, dropout, tables of
+    rotary positions are functions in a plan."""
+    for module in model.modules():
+        for name, child in list(module._modules.items()):
+            if child is not None and not any(True for _ in child.parameters()):
+                del module._modules[name]
+                module.__dict__[name] = child
+
+
 def run_steps(model, config, batches, steps=2):
     """What a rank sends in each step, the bytes it holds after each, and the peak within each;
     `batches` is called for the loss of a microbatch of the engine."""

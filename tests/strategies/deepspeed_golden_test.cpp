@@ -61,6 +61,7 @@ CompiledStep compile_record(const Json& record, const Json& zero) {
                    {"batch_axes", {"world"}},
                    {"zero_stage", zero["stage"]},
                    {"bucket_elements", zero["reduce_bucket_size"]},
+                   {"overlap_comm", zero["overlap_comm"]},
                    {"round_robin_gradients", zero["round_robin_gradients"]}};
   const Json& given = settings["ds_config"]["zero_optimization"];
   if (given.contains("offload_optimizer") && given["offload_optimizer"]["device"] == "cpu") {
@@ -81,7 +82,6 @@ CompiledStep compile_record(const Json& record, const Json& zero) {
   step.microbatches = record["batch"]["microbatches"];
   step.batch = ranks * record["batch"]["per_rank"].get<std::int64_t>() * step.microbatches;
   if (settings["ds_config"]["bf16"]["enabled"] == false) {
-    strategy["check_overflow"] = false;  // DeepSpeed asks for it of 16 bits alone
     step.precision.compute = DType::f32;
     step.optimizer.parameters = step.optimizer.gradients = DType::f32;
     step.optimizer.master.reset();
@@ -129,13 +129,9 @@ struct Known {
   std::string_view reason = {};
 };
 
-Known known_of_kept(const std::string& name) {
-  if (name == "gpt2-z1-fp32.json") return {0.91, "a copy of fp32 parameters, in fp32"};
-  return {};
-}
+Known known_of_kept(const std::string&) { return {}; }
 Known known_of_peak(const std::string& name) {
   if (name == "l8b-z0.json") return {0.85, "the recorder's AdamW has temporaries"};
-  if (name == "l8b-z1-accum4.json") return {0.96, "room for a bucket beside the gradients"};
   return {};
 }
 
