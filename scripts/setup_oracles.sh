@@ -39,7 +39,7 @@ pip() {
 if ! cmp -s "$requirements" "$stamp"; then
   rm -f "$stamp"
   python3 -m venv --clear "$environment"
-  pip install --requirement "$requirements"
+  DS_BUILD_OPS=0 pip install --requirement "$requirements"
   cp "$requirements" "$stamp"
 fi
 

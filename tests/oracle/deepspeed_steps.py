@@ -1,13 +1,16 @@
 """Training steps of DeepSpeed's engine on live models beside those of the plan.
 
-    deepspeed_steps.py SHARDSIM [--only TEXT] [--count 120] [--seed 1] [--jobs 2] [--case JSON]
+    deepspeed_steps.py SHARDSIM [--only TEXT] [--count 50] [--first 0] [--seed 1] [--case JSON] [--show]
 
 Cases are drawn by the seed: a model of transformers with few layers, a number of ranks, a stage of ZeRO
 and its buckets, thresholds and options, types, accumulation, clipping, what is frozen, checkpoints of
 activations. Compared are, of rank 0: the calls of the second step in order with kind, ranks, bytes and
 type; the bytes that are held behind it; the most within it. The loss of tokens is small beside that.
 
-Modules are registered in the order of their use, as the plan lists parameters.
+Modules are registered in the order of their use, as the plan lists parameters, and those without
+parameters are no modules; ZeRO 3 has no leaf modules. What the plan is known to have otherwise is not
+drawn, or said by known_difference. Bytes that are held are to be within a thousandth, but for an
+optimizer on the host, whose memory is that of the device here; the peak is told.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -127,7 +131,6 @@ def losses_of(case):
 
 
 def issued(case):
-    import re
     architecture, config = config_of(case)
     engine_of.open_world(case["world"])
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -242,6 +245,24 @@ def in_process(work, *arguments):
 
 
 SHOW = []
+HELD = 0.001
+
+
+def known_difference(case):
+    """Why calls differ; None: they may not."""
+    zero = case["zero"]
+    third = zero["stage"] == 3
+    if case["model"] == "qwen3" and zero["stage"] >= 2:
+        return "norms of queries and keys are behind all three products in the plan"
+    if third and case.get("checkpointing"):
+        return "ZeRO 3 fetches otherwise for what is computed again"
+    if third and "trainable" in case:
+        return "ZeRO 3 gives frozen parameters back otherwise, and hpZ keeps their second parts"
+    if third and ("zero_hpz_partition_size" in zero or "zero_quantized_weights" in zero):
+        return "hpZ and qwZ fetch otherwise ahead"
+    if zero["stage"] == 0 and case["dtype"] == "fp32" and case["clip"]:
+        return "the norm of ZeRO 0 in fp32 is averaged over the devices"
+    return None
 
 
 def comparable(calls):
@@ -270,7 +291,11 @@ def compare(shardsim, case):
         show = lambda calls: calls[at] if at < len(calls) else "nothing"
         kind = "same calls, other order" if sorted(expected) == sorted(ours["calls"]) else "other calls"
         return kind, f"call {at} of {len(expected)}: {show(ours['calls'])}, DeepSpeed {show(expected)}"
-    return "calls equal", (f"{len(expected)} calls; held {ours['held'] / theirs['held'] - 1:+.2%}, "
+    gap = ours["held"] / theirs["held"] - 1
+    verdict = "calls equal"
+    if abs(gap) > HELD and "offload_optimizer" not in case["zero"]:
+        verdict = "other memory"
+    return verdict, (f"{len(expected)} calls; held {ours['held'] / theirs['held'] - 1:+.2%}, "
                            f"peak {ours['peak'] / theirs['peak'] - 1:+.2%}")
 
 
@@ -278,7 +303,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shardsim")
-    parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
@@ -290,14 +315,21 @@ def main():
     cases = [json.loads(arguments.case)] if arguments.case else [
         draw(arguments.seed, n) for n in range(arguments.first, arguments.first + arguments.count)]
     counts = {}
-    for number, case in enumerate(cases):
+    failed = 0
+    for number, case in enumerate(cases, arguments.first):
         if arguments.only not in json.dumps(case):
             continue
         verdict, text = compare(arguments.shardsim, case)
+        known = known_difference(case) if verdict.endswith(("calls", "order")) else None
+        if known:
+            verdict = "known to differ"
+            text += f": {known}"
+        refused = verdict == "both refuse" or (verdict == "DeepSpeed refuses" and "Assertion" in text)
+        failed += not refused and verdict not in ("calls equal", "known to differ")
         counts[verdict] = counts.get(verdict, 0) + 1
         print(f"{number}: {json.dumps(case)}\n  {verdict}: {text}", flush=True)
-    print(counts)
-    return 0
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
