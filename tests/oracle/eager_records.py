@@ -32,7 +32,7 @@ from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
-WHOLE_NUMBERS = ("labels", "timestep", "input_ids")
+WHOLE_NUMBERS = ("labels", "class_labels", "timestep", "input_ids")
 NUMBER = [1]
 MASKS = [True]  # whether what is said not to be seen counts; a case's "masks"
 HIDDEN_KEYS = ("_use_default_values", "_class_name", "_diffusers_version", "_name_or_path")
@@ -64,6 +64,10 @@ class Number(float):
 class Numbers(list):
     def tolist(self):
         return [float(number) for number in self]
+
+    def split(self, sizes):
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        return [Numbers(self[start:start + size]) for start, size in zip(starts, sizes)]
 
 
 class Finite:
@@ -168,7 +172,8 @@ def inputs_of(case):
 
 def loss_of(case, output):
     if "sum" in case:
-        return sum(output[name].sum() for name in case["sum"])
+        parts = [output[name] for name in case["sum"]]
+        return sum(t.sum() for part in parts for t in (part if isinstance(part, (list, tuple)) else [part]))
     return output.loss if output.get("loss") is not None else output[0].sum()
 
 

@@ -293,7 +293,11 @@ Counted BlueprintCount::count(const DistanceBias& b) {
   }
   const Value picked = e_.index(table, numbers, {pairs, b.heads});
   const Value bias = e_.copy(picked, {1, b.heads, b.places, b.places});
-  return {b.made_width > 0 ? e_.scaled(e_.apply(bias, Keeps::result)) : bias};
+  if (b.made_width > 0) return {e_.scaled(e_.apply(bias, Keeps::result))};
+  // With the masks of windows that are parts of two sides.
+  if (b.shifted)
+    return {e_.make({read(0).value.shape[0], b.heads, b.places, b.places}, bias.dtype, true)};
+  return {bias};
 }
 
 Counted BlueprintCount::count(const Mean& /*m*/) {

@@ -10,8 +10,9 @@ Counted BlueprintCount::a_picture(Value value, bool turned, bool one_dimension) 
 }
 
 Counted BlueprintCount::count(const PictureInput& input) {
-  const std::int64_t columns = input.is_text_long ? step_.text : step_.side;
-  const std::int64_t rows = input.frames * (input.rows > 0 ? input.rows : step_.side);
+  const std::int64_t side = input.times * step_.side;
+  const std::int64_t columns = input.is_text_long ? step_.text : side;
+  const std::int64_t rows = input.frames * (input.rows > 0 ? input.rows : side);
   const std::int64_t wide = columns_of(columns, input.aspect, net_.coarsest);
   Value x = e_.input(e_.dtype(),
                      {step_.batch, input.channels, rows, input.columns > 0 ? input.columns : wide});
@@ -61,8 +62,8 @@ Counted BlueprintCount::count(const Convolve& c) {
   if (c.weight_normed) e_.save(weight);
   const Value y =
       e_.make({in[0], c.out, places[0], places[1]}, x.value.dtype, weight.grad || x.value.grad);
-  // Kernels of single channels give plain pictures.
-  Counted result = a_picture(y, x.turned && !(c.each && groups > 1), x.one_dimension);
+  // Whatever lies in it, its result lies channel after channel.
+  Counted result = a_picture(y, false, x.one_dimension);
   result.value.shape[3] -= c.cut;
   return result;
 }
@@ -81,8 +82,9 @@ Counted BlueprintCount::count(const FrozenNormed& n) {
 }
 
 Counted BlueprintCount::count(const GroupNormed& n) {
-  const Value& x = read(0).value;
-  return alike(group_norm(e_, n.name, n.groups > 0 ? n.groups : x.shape[1], x), read(0).turned);
+  // The kernel reads channel after channel: what lies place after place is copied.
+  const Value x = read(0).turned ? e_.copy(read(0).value) : read(0).value;
+  return alike(group_norm(e_, n.name, n.groups > 0 ? n.groups : x.shape[1], x), false);
 }
 
 Counted BlueprintCount::count(const Pooled& p) {

@@ -4,10 +4,11 @@
 namespace shardsim::models {
 
 void BlueprintGraph::add_step(const PictureInput& input) {
-  const std::int64_t columns = input.is_text_long ? c_.options.sequence.value_or(net_.text) : side_;
+  const std::int64_t side = input.times * side_;
+  const std::int64_t columns = input.is_text_long ? c_.options.sequence.value_or(net_.text) : side;
   Picture x{
       no_tensor, c_.label("channels", input.channels),
-      c_.label("rows", input.frames * (input.rows > 0 ? input.rows : side_)),
+      c_.label("rows", input.frames * (input.rows > 0 ? input.rows : side)),
       c_.label("columns", input.columns > 0 ? input.columns
                                             : columns_of(columns, input.aspect, net_.coarsest))};
   x.id = c_.g.input(input.name, c_.g.compute_dtype(),

@@ -25,6 +25,7 @@ struct PictureInput {
   bool learns = false;         // its gradient is computed
   bool is_text_long = false;   // as many columns as the step has of text or samples
   Plane aspect{1, 1};          // of rows to columns where both are the step's
+  std::int64_t times = 1;      // the step's side so often: images beside latents
   bool operator==(const PictureInput&) const = default;
 };
 struct RowsInput {  // [batch, rows, width], or [batch, width] where rows is 0

@@ -203,7 +203,8 @@ std::vector<Family> diffusion_families() {
                           {"AutoencoderKL", "autoencoder_kl", autoencoder}};
   for (const auto& table :
        {latent_diffusion_families(), joint_image_diffusion_families(), image_diffusion_families(),
-        lumina2_families(), video_diffusion_families(), joint_video_diffusion_families()}) {
+        lumina2_families(), video_diffusion_families(), joint_video_diffusion_families(),
+        skip_diffusion_families(), cogview_families()}) {
     all.insert(all.end(), table.begin(), table.end());
   }
   return all;

@@ -88,6 +88,10 @@ struct Family {
 [[nodiscard]] std::vector<Family> audio_text_families();
 [[nodiscard]] std::vector<Family> sparse_image_text_families();
 [[nodiscard]] std::vector<Family> more_image_text_families();
+[[nodiscard]] std::vector<Family> image_word_families();
+[[nodiscard]] std::vector<Family> grounded_image_text_families();
+[[nodiscard]] std::vector<Family> backbone_families();
+[[nodiscard]] std::vector<Family> cvt_families();
 [[nodiscard]] std::vector<Family> deepseek_v4_families();
 [[nodiscard]] std::vector<Family> image_diffusion_families();
 [[nodiscard]] std::vector<Family> joint_image_diffusion_families();
@@ -95,6 +99,8 @@ struct Family {
 [[nodiscard]] std::vector<Family> lumina2_families();
 [[nodiscard]] std::vector<Family> video_diffusion_families();
 [[nodiscard]] std::vector<Family> joint_video_diffusion_families();
+[[nodiscard]] std::vector<Family> skip_diffusion_families();
+[[nodiscard]] std::vector<Family> cogview_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);

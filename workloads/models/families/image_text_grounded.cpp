@@ -1,0 +1,174 @@
+// Models that name places in images: Kosmos-2 (arXiv:2306.14824), Florence-2 (arXiv:2311.06242). A
+// step here is one of text alone, as image_text.cpp has it.
+//
+// Source: transformers 5.23.0, modeling_kosmos2.py, modeling_florence2.py.
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "workloads/models/families/encoder_decoders.hpp"
+#include "workloads/models/families/image_text.hpp"
+
+namespace shardsim::models {
+namespace {
+
+// Norms before the branches, and of what their last products read.
+ModelSpec kosmos2_text(const Config& c) {
+  Sizes n;
+  n.hidden = c.size("embed_dim", 2048);
+  n.layers = c.layers("layers", 24);
+  n.heads = n.kv_heads = c.size("attention_heads", 32);
+  n.head_dim = c.divided("embed_dim", n.hidden, "attention_heads", n.heads);
+  n.width = c.size("ffn_dim", 8192);
+  n.vocab = c.size("vocab_size", 65037);
+  n.activation = c.activation("activation_function", "gelu");
+  const double dropout = c.rate("dropout", 0.1);
+  c.pass_over({"layerdrop"});  // layers that a step leaves out at random are counted
+  if (c.flag("add_cross_attention", false)) {
+    c.fail("add_cross_attention", "only false is supported");
+  }
+  Attention attention;
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.o = "out_proj";
+  set_biases(attention, true, true);
+  attention.dropout = c.rate("attention_dropout", 0.1);
+  attention.fp32_softmax = false;
+  attention.o_norm = layer_norm("inner_attn_ln");
+  Mlp mlp = plain_mlp(n, "fc1", "fc2");
+  mlp.name = "ffn";
+  mlp.inner_dropout = c.rate("activation_dropout", 0);
+  mlp.inner_norm = layer_norm("ffn_layernorm");
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {
+              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
+              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.norm = layer_norm("model.layer_norm");
+  stack.input = TokenEmbedding{.name = "model.embed_tokens",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .scaled = c.flag("scale_embedding", true),
+                               .dropout = dropout};
+  return spec;
+}
+
+ModelSpec kosmos2(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  require(images, {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                   "patch_size"});
+  ModelSpec spec = inside(kosmos2_text(text), "text_model.model.", "text_model.lm_head",
+                          tied_anywhere(c, text, true));
+  add_silent(spec, clip_vision(images, "vision_model.model."));
+  const std::int64_t out = spec.stacks.back().hidden;
+  const std::string at = "image_to_text_projection.";
+  spec.apart.push_back({at + "latent_query", {c.size("latent_query_num", 64), out}});
+  add_linear(spec, at + "dense", out, images.size("hidden_size"), true);
+  for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"}) {
+    add_linear(spec, at + "x_attn." + name, out, out, true);
+  }
+  return spec;
+}
+
+// One number for each stage.
+std::vector<std::int64_t> of_stages(const Config& c, const char* key,
+                                    std::vector<std::int64_t> usual, std::size_t stages) {
+  std::vector<std::int64_t> values = c.sizes(key, std::move(usual));
+  if (values.size() != stages) c.fail(key, "has not one entry for each of embed_dim");
+  return values;
+}
+
+// DaViT (arXiv:2204.03645): attention of windows, then of groups of channels.
+std::int64_t add_davit(ModelSpec& spec, const Config& c, const std::string& at) {
+  const auto widths = c.sizes("embed_dim", {128, 256, 512, 1024});
+  const std::size_t stages = widths.size();
+  const auto depths = of_stages(c, "depths", {1, 1, 9, 1}, stages);
+  const auto patch = of_stages(c, "patch_size", {7, 3, 3, 3}, stages);
+  const auto heads = of_stages(c, "num_heads", {4, 8, 16, 32}, stages);
+  const auto groups = of_stages(c, "num_groups", {4, 8, 16, 32}, stages);
+  std::vector<bool> norms_first{false, true, true, true};
+  if (const auto list = c.json().find("patch_prenorm")) {
+    norms_first.clear();
+    for (const auto& item : list->json()) norms_first.push_back(item.get<bool>());
+  }
+  if (norms_first.size() != stages) c.fail("patch_prenorm", "has not one entry for each stage");
+  const bool bias = c.flag("qkv_bias", true);
+  const double ratio = c.ratio("mlp_ratio", 4);
+  c.pass_over({"window_size", "drop_path_rate", "patch_padding", "patch_stride",
+               "activation_function", "patch_prenorm"});
+  constexpr std::int64_t taps = 3;
+  std::int64_t in = c.size("in_channels", 3);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::int64_t width = widths[s];
+    static_cast<void>(c.divided("embed_dim", width, "num_heads", heads[s]));
+    static_cast<void>(c.divided("embed_dim", width, "num_groups", groups[s]));
+    const std::string cut = fmt::format("{}convs.{}.", at, s);
+    add_convolution(spec, cut + "conv", {width, in, patch[s], patch[s]}, true);
+    add_norm(spec, cut + "norm", norms_first[s] ? in : width, true);
+    const auto ffn = static_cast<std::int64_t>(ratio * static_cast<double>(width));
+    for (std::int64_t i = 0; i < depths[s]; ++i) {
+      for (const auto& [block, attention] : {std::pair{"spatial_block", "window_attn"},
+                                             std::pair{"channel_block", "channel_attn"}}) {
+        const std::string name = fmt::format("{}blocks.{}.{}.{}.", at, s, i, block);
+        for (const char* half : {"1", "2"}) {
+          add_convolution(spec, name + "conv" + half, {width, 1, taps, taps}, true);
+          add_norm(spec, name + "norm" + half, width, true);
+        }
+        add_linear(spec, name + attention + ".qkv", 3 * width, width, bias);
+        add_linear(spec, name + attention + ".proj", width, width, true);
+        add_linear(spec, name + "ffn.fc1", ffn, width, true);
+        add_linear(spec, name + "ffn.fc2", width, ffn, true);
+      }
+    }
+    in = width;
+  }
+  return in;
+}
+
+// BART's names start with "model.", under which the rest is of this model.
+void rename_bart(ModelSpec& spec, const std::string& to) {
+  const std::string from = "model.";
+  const auto rename = [&](std::string& name) {
+    if (name.starts_with(from)) name.replace(0, from.size(), to);
+  };
+  for (Stack& stack : spec.stacks) {
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    for (std::string* name : {&stack.prefix, &stack.norm.name, &input.name, &input.table_of,
+                              &input.positions, &input.norm.name, &input.dropout_name}) {
+      rename(*name);
+    }
+  }
+  for (SharedTable& table : spec.shared) rename(table.name);
+  for (NamedParameter& parameter : spec.apart) rename(parameter.name);
+  rename(spec.head.tied_to);
+}
+
+ModelSpec florence2(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  if (!tied_anywhere(c, text, true)) c.fail("tie_word_embeddings", "only true is supported");
+  ModelSpec spec = bart(text);
+  spec.buffers.clear();  // of the head alone
+  rename_bart(spec, "model.language_model.");
+  const std::int64_t width = add_davit(spec, images, "model.vision_tower.");
+  const std::int64_t out = images.size("projection_dim", 1024);
+  const std::int64_t places = images.size("max_position_embeddings", 50);
+  const std::string at = "model.multi_modal_projector.";
+  add_linear(spec, at + "image_projection", out, width, false);
+  add_norm(spec, at + "image_proj_norm", out, true);
+  add_table(spec, at + "image_position_embed.row_embeddings", places, width / 2);
+  add_table(spec, at + "image_position_embed.column_embeddings", places, width - width / 2);
+  spec.buffers.push_back({at + "visual_temporal_embed.pos_idx_to_embed",
+                          {images.size("max_temporal_embeddings", 100), width}});
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Family> grounded_image_text_families() {
+  return {{"Kosmos2ForConditionalGeneration", "kosmos-2", kosmos2},
+          {"Florence2ForConditionalGeneration", "florence2", florence2}};
+}
+
+}  // namespace shardsim::models
