@@ -115,6 +115,10 @@ AttentionInterface.register("shardsim_fused", fused)
 ALL_MASK_ATTENTION_FUNCTIONS.register("shardsim_fused", mask_of)
 
 
+# Values of parameters, which these have none of; ties are made all the same.
+transformers.PreTrainedModel.initialize_weights = lambda _self: None
+
+
 def narrow(model):
     known = {}
     for module in model.modules():
@@ -150,7 +154,9 @@ def loss_of(model, case, batch, sequence, device):
         inputs["labels"] = numbers(batch)
     elif case.get("labels") != "none":
         inputs["labels"] = numbers(batch, sequence)
-    return inputs, lambda: model(**inputs, return_dict=True)
+    # A cache would copy keys and values, which no training step does.
+    how = {"use_cache": False} if getattr(model.config.get_text_config(), "use_cache", False) else {}
+    return inputs, lambda: model(**inputs, **how, return_dict=True)
 
 
 def without_data(case):

@@ -15,7 +15,8 @@ const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& c
   const auto known = context.rotary.find(table);
   if (known != context.rotary.end()) return known->second;
   const bool half = rotary.half_table || rotary.complex;
-  const Shape shape{1, 1, context.sequence, half ? rotary.dims / 2 : rotary.dims};
+  const Shape shape{rotary.by_example ? context.batch : 1, 1, context.sequence,
+                    half ? rotary.dims / 2 : rotary.dims};
   const DType dtype = rotary.complex ? DType::c64 : rotary.fp32 ? DType::f32 : e.dtype();
   const Value cos = e.constant(dtype, shape);
   const Value sin = rotary.complex ? Value{} : e.constant(dtype, shape);

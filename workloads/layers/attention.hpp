@@ -34,6 +34,7 @@ struct Rotary {
   // then, as the kernel's result does, of which the output projection needs a copy.
   bool concatenated = false;
   bool each_layer = false;  // tables are made anew in every layer
+  bool by_example = false;  // tables of each example: [b, s, dims]
 
   bool operator==(const Rotary&) const = default;
 };

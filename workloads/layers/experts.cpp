@@ -19,9 +19,11 @@ Value largest(Eager& e, const Experts& m, Value logits, const Value& numbers) {
       if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
       Value scores = e.apply(logits, Keeps::result);
       if (const Router& r = m.router; r.groups > 0) {
-        e.save(e.constant(DType::i64, {logits.shape[0], r.groups, 2}));
-        e.save(e.constant(DType::i64, {logits.shape[0], r.chosen_groups}));
-        e.save(e.constant(DType::boolean, scores.shape));
+        const std::int64_t tokens = logits.shape[0];
+        e.save(e.constant(DType::i64,
+                          r.masked ? Shape{tokens, r.groups} : Shape{tokens, r.groups, 2}));
+        e.save(e.constant(DType::i64, {tokens, r.chosen_groups}));
+        if (!r.masked) e.save(e.constant(DType::boolean, scores.shape));
       }
       if (m.router.masked) {
         e.save(e.constant(DType::boolean, scores.shape));

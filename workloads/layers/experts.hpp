@@ -47,7 +47,8 @@ struct Router {
   bool cast_back = false;    // weights in the model's type
   bool masked = false;       // scores outside of chosen groups set to 0
   // Groups that are looked at, and of them chosen, where autograd follows the choice: the numbers
-  // of each group's two largest and of the groups are kept, and which scores are blanked.
+  // of each group's two largest (of the largest where `masked`) and of the groups are kept, and
+  // which scores are blanked.
   std::int64_t groups = 0, chosen_groups = 0;
   std::string correction_bias{};         // buffer that moves the choice; empty: none
   bool correction_is_parameter = false;  // that is not trained

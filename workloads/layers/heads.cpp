@@ -50,6 +50,11 @@ void language(Eager& e, const Head& head, const Value& x) {
   if (head.soft_cap > 0) logits = e.scaled(e.apply(e.scaled(logits), Keeps::result));
   if (head.causal_loss) {
     causal_loss(e, logits);
+  } else if (head.shifted) {
+    // Logits without the last row and labels without the first, copied; of one example views.
+    const std::int64_t rows = logits.shape[1] - 1;
+    if (logits.shape[0] > 1) e.save(e.constant(DType::i64, {logits.shape[0] * rows}));
+    cross_entropy(e, e.copy(logits, {logits.shape[0], rows, logits.last()}));
   } else {
     cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
   }

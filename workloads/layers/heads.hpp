@@ -65,7 +65,7 @@ struct Head {
   std::string apart_bias{};   // masked: the full name of one that is added behind the decoder (ESM)
   std::string more_rows{};    // masked: rows of the matrix beside the tied ones, [rest, vocab]
   std::string idle_pooler{};  // a pooler that runs and that nobody reads: its dense module
-  bool shifted = false;       // masked: labels are the next tokens'
+  bool shifted = false;       // labels are the next tokens', without a causal_loss, too
   bool fp32_loss = false;     // masked, classification: of logits cast to fp32
   bool beside_mean = false;   // classification: of the first row and the others' mean, side by side
   HeadRows rows = HeadRows::first;

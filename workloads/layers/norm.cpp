@@ -46,6 +46,10 @@ Value layer(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
   }
   if (norm.kind == NormKind::layer_fixed) return fused(e, x, 2, /*learns=*/false);
   const Value weight = e.parameter("weight", shape);
+  if (norm.kind == NormKind::layer_apart) {
+    const Value scaled = e.multiply(fused(e, x, 2, /*learns=*/false), weight);
+    return norm.bias ? e.add(scaled, e.parameter("bias", shape)) : scaled;
+  }
   if (norm.kind == NormKind::layer_offset) e.save(e.scaled(weight));
   // The kernel keeps its parameters, too, which are copies where they are cast to x's type.
   if (x.dtype != weight.dtype) e.save(e.cast(weight, x.dtype));
@@ -103,6 +107,7 @@ std::string_view name_of(NormKind kind) {
     case NormKind::layer:
     case NormKind::layer_wide:
     case NormKind::layer_cast:
+    case NormKind::layer_apart:
       return "layer norm";
     case NormKind::layer_plain:
     case NormKind::layer_fixed:
@@ -121,6 +126,7 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
     case NormKind::layer:
     case NormKind::layer_plain:
     case NormKind::layer_fixed:
+    case NormKind::layer_apart:
     case NormKind::layer_offset:
       return layer(e, norm, x, shape);
     case NormKind::layer_wide:

@@ -18,6 +18,7 @@
 //   layer_cast  layer_wide, cast before the weight      4Th + 4Th + 4T + 2Th         DeBERTa 1
 //   layer_plain no parameters, in fp32                  4Th + 8T                     OLMo
 //   layer_fixed layer without parameters                2Th + 8T
+//   layer_apart layer_fixed, then weight and bias     2Th + 8T + 2Th                Chameleon
 //   layer_offset layer with 1 + weight                  2Th + 8T + 2h                Nemotron
 //
 // Example: Llama 3.1 8B, T = 4096, h = 4096: 64 MiB + 16 KiB + 32 MiB for each of its norms.
@@ -47,13 +48,14 @@ enum class NormKind : std::uint8_t {
   layer_cast,
   layer_plain,
   layer_fixed,
+  layer_apart,
   layer_offset
 };
 
 struct Norm {
   NormKind kind = NormKind::none;
   std::string name;       // of the module
-  bool bias = false;      // of layer, layer_cast and layer_offset
+  bool bias = false;      // of layer, layer_cast, layer_apart and layer_offset
   Shape weight_shape{};   // where it is not the width of x
   bool by_power = false;  // the mean to the power -1/2 keeps the mean, too: 4T more (Gemma 4)
 

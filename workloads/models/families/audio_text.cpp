@@ -168,6 +168,9 @@ void add_granite_layer(ModelSpec& spec, const Config& c, const std::string& at) 
 ModelSpec granite_speech(const Config& c) {
   c.pass_over({"has_lora_adapter"});  // of peft, beside the model
   ModelSpec spec = text_of(c, "granite", true);
+  spec.head.causal_loss = false;  // the class's own, of logits as they are
+  spec.head.shifted = true;
+  std::get<TokenEmbedding>(spec.stacks.back().input).shifted = true;  // numbers are copied
   const Config encoder = nested(c, "encoder_config");
   const Config projector = nested(c, "projector_config");
   encoder.pass_over({"context_size", "dropout"});

@@ -74,7 +74,9 @@ void set_biases(Attention& attention, bool qkv, bool o);
 [[nodiscard]] Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                                        std::int64_t per_token, std::int64_t width,
                                        std::int64_t shared);
-// Of these a router with sigmoid scores and a bias that moves the choice.
+// Groups of experts of which a token visits some: n_group and topk_group, with a class's defaults.
+void read_groups(const Config& c, Router& router, std::int64_t groups, std::int64_t chosen);
+// Of these a router with sigmoid scores, a bias that moves the choice and groups, one by default.
 [[nodiscard]] Experts sigmoid_experts(const Config& c, const Sizes& n, std::int64_t number,
                                       std::int64_t per_token, std::int64_t width,
                                       std::int64_t shared, bool renormalize);

@@ -99,9 +99,8 @@ ModelSpec bailing_hybrid(const Config& c) {
   net.kernel = c.size("short_conv_kernel_size|linear_conv_kernel_dim", 4);
   net.bounded = c.flag("kda_safe_gate", true);
   c.pass_over({"linear_num_heads", "kda_lower_bound", "layer_group_size", "head_dim",
-               "moe_renormalize", "num_expert_group", "model_max_length", "num_shared_experts",
-               "num_experts_per_token", "num_local_experts", "mtp_loss_scaling_factor",
-               "num_mtp_layers"});
+               "moe_renormalize", "model_max_length", "num_shared_experts", "num_experts_per_token",
+               "num_local_experts", "mtp_loss_scaling_factor", "num_mtp_layers"});
   Experts experts = read_experts(c, n, "num_experts|num_local_experts", 512,
                                  "num_experts_per_token|num_experts_per_tok", 8,
                                  c.size("moe_intermediate_size", 768));
@@ -112,6 +111,7 @@ ModelSpec bailing_hybrid(const Config& c) {
   if (c.flag("moe_renormalize|norm_topk_prob", true)) {
     experts.router.renormalize = Renormalize::offset;
   }
+  read_groups(c, experts.router, 8, 4);
   experts.shared = llama_mlp(n);
   experts.shared->name = "shared_experts";
   experts.shared->width = experts.width * c.size("num_shared_experts|n_shared_experts", 1);
@@ -152,13 +152,14 @@ ModelSpec kimi_linear(const Config& c) {
   if (c.flag("norm_topk_prob|moe_renormalize", true)) {
     experts.router.renormalize = Renormalize::in_place;
   }
+  read_groups(c, experts.router, 1, 1);
   experts.shared = llama_mlp(n);
   experts.shared->name = "shared_experts";
   experts.shared->width = experts.width * c.size("n_shared_experts|num_shared_experts", 1);
   // How tokens choose; positions that the class has not.
-  c.pass_over({"num_expert_group", "n_group", "topk_group", "use_grouped_topk", "mla_use_nope",
-               "moe_router_activation_func", "num_nextn_predict_layers", "head_dim", "rope_theta",
-               "rope_scaling", "model_max_length", "qk_head_dim", "moe_layer_freq"});
+  c.pass_over({"use_grouped_topk", "mla_use_nope", "moe_router_activation_func",
+               "num_nextn_predict_layers", "head_dim", "rope_theta", "rope_scaling",
+               "model_max_length", "qk_head_dim", "moe_layer_freq"});
   const std::int64_t dense = c.count("first_k_dense_replace", 1);
   const auto types = kimi_layer_types(c, n.layers);
   return latent_and_delta(c, n, attention, net, experts, types, dense);

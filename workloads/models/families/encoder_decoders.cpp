@@ -210,18 +210,20 @@ Stack bart_side(const Config& c, const BartLike& b, bool decodes) {
   constexpr std::int64_t offset = 2;
   Stack stack = bart_stack(c, b, decodes);
   const std::string at = decodes ? "model.decoder" : "model.encoder";
-  stack.input = TokenEmbedding{.name = at + ".embed_tokens",
-                               .table_of = "model.shared",
-                               .vocab = c.needed("vocab_size", 50265),
-                               .width = stack.hidden,
-                               .scaled = c.flag("scale_embedding", false),
-                               .shifted = decodes,
-                               .positions = at + ".embed_positions",
-                               .position_rows = c.size("max_position_embeddings", 1024) + offset,
-                               .position_offset = offset,
-                               .norm = layer_norm(at + ".layernorm_embedding"),
-                               .dropout_name = at,
-                               .dropout = b.dropout};
+  stack.input = TokenEmbedding{
+      .name = at + ".embed_tokens",
+      .table_of = "model.shared",
+      .vocab = c.needed("vocab_size", 50265),
+      .width = stack.hidden,
+      .scaled = c.flag("scale_embedding", false),
+      .shifted = decodes,
+      .positions = at + ".embed_positions",
+      .position_rows = c.size("max_position_embeddings", 1024) + offset,
+      .position_offset = offset,
+      .position_numbers = decodes ? PositionNumbers::made : PositionNumbers::per_example,
+      .norm = layer_norm(at + ".layernorm_embedding"),
+      .dropout_name = at,
+      .dropout = b.dropout};
   return stack;
 }
 
@@ -304,6 +306,7 @@ ModelSpec pegasus(const Config& c) {
 void set_positions(const Config& c, ModelSpec& spec, std::int64_t rows) {
   for (Stack& stack : spec.stacks) {
     auto& input = std::get<TokenEmbedding>(stack.input);
+    input.position_numbers = PositionNumbers::made;  // the same for all
     input.position_rows = c.size("max_position_embeddings", rows);
     input.position_offset = 0;
   }

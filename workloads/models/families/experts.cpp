@@ -79,6 +79,11 @@ LatentAttention read_latent(const Config& c, const Sizes& n) {
   return latent;
 }
 
+void read_groups(const Config& c, Router& router, std::int64_t groups, std::int64_t chosen) {
+  router.groups = c.size("n_group|num_expert_group", groups);
+  router.chosen_groups = c.size("topk_group", chosen);
+}
+
 Experts deepseek_experts(const Config& c, const Sizes& n, std::int64_t number,
                          std::int64_t per_token, std::int64_t width, std::int64_t shared) {
   Experts experts =
@@ -117,6 +122,7 @@ ModelSpec deepseek_v2(const Config& c) {
   Experts experts = deepseek_experts(c, n, 64, 6, 1407, 2);
   experts.shared->bias = c.flag("mlp_bias", false);
   experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
+  if (experts.router.masked) read_groups(c, experts.router, 1, 1);
   return deepseek(c, n, attention, experts, c.count("first_k_dense_replace", 0));
 }
 
@@ -126,6 +132,7 @@ ModelSpec deepseek_v3(const Config& c) {
   experts.router.scores = RouterScores::sigmoid;
   experts.router.correction_bias = "e_score_correction_bias";
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  read_groups(c, experts.router, 8, 4);
   return deepseek(c, n, read_latent(c, n), experts, c.count("first_k_dense_replace", 3));
 }
 
@@ -140,6 +147,7 @@ ModelSpec glm4_moe_lite(const Config& c) {
   experts.router.scores = RouterScores::sigmoid;
   experts.router.correction_bias = "e_score_correction_bias";
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  read_groups(c, experts.router, 1, 1);
   c.pass_over({"first_k_dense_replace"});
   const auto types = layer_types(
       c, n.layers, [](std::int64_t i) { return std::string(i < 1 ? "dense" : "sparse"); },

@@ -13,6 +13,7 @@ Experts sigmoid_experts(const Config& c, const Sizes& n, std::int64_t number,
   if (c.flag("norm_topk_prob", renormalize)) {
     experts.router.renormalize = Renormalize::in_place;
   }
+  read_groups(c, experts.router, 1, 1);
   return experts;
 }
 

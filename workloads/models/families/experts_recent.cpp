@@ -160,6 +160,7 @@ ModelSpec hy_v3(const Config& c) {
   mlp.bias = c.flag("mlp_bias", false);
   Experts experts = sigmoid_experts(c, n, 192, 8, 1536, 1, true);
   experts.router.correction_bias.clear();
+  experts.router.groups = 0;  // it has none
   experts.correction_bias = "e_score_correction_bias";
   experts.shared->bias = mlp.bias;
   const auto mlps = mlp_types(c, n.layers, 1);

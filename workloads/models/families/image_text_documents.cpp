@@ -44,6 +44,7 @@ ModelSpec unlimited_text(const Config& c) {
   }
   Experts experts = deepseek_experts(c, n, 64, 6, 896, 2);
   experts.router.masked = c.text("topk_method", "greedy") == "group_limited_greedy";
+  if (experts.router.masked) read_groups(c, experts.router, 1, 1);
   Mlp mlp = llama_mlp(n);
   mlp.bias = c.flag("mlp_bias", false);
   experts.shared->bias = mlp.bias;

@@ -150,6 +150,7 @@ ModelSpec florence2(const Config& c) {
   if (!tied_anywhere(c, text, true)) c.fail("tie_word_embeddings", "only true is supported");
   ModelSpec spec = bart(text);
   spec.buffers.clear();  // of the head alone
+  spec.head.fp32_loss = true;
   rename_bart(spec, "model.language_model.");
   const std::int64_t width = add_davit(spec, images, "model.vision_tower.");
   const std::int64_t out = images.size("projection_dim", 1024);

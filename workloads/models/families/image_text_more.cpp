@@ -268,7 +268,7 @@ ModelSpec ernie_text(const Config& c) {
   const bool bias = c.flag("use_bias", false);
   Attention attention = llama_attention(c, n);
   set_biases(attention, bias, bias);
-  attention.rotary.fp32 = true;
+  attention.rotary.fp32 = attention.rotary.by_example = true;
   Mlp mlp = llama_mlp(n);
   mlp.bias = bias;
   Experts experts = read_experts(c, n, "moe_num_experts|num_experts", 64,

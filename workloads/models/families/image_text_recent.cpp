@@ -274,6 +274,7 @@ ModelSpec qwen2_audio(const Config& c) {
       add_audio_tower(spec, nested(c, "audio_config"), "model.audio_tower.");
   add_linear(spec, "model.multi_modal_projector.linear", spec.stacks.back().hidden, hidden, true);
   spec.head.causal_loss = false;  // the class's own, of logits as they are
+  spec.head.shifted = true;
   return spec;
 }
 

@@ -246,11 +246,79 @@ ModelSpec minimax_m3(const Config& c) {
   return spec;
 }
 
-// Nemotron-H with RADIO's images, for frames in pairs, too.
+// Parakeet's encoder of sounds (arXiv:2305.05084): spectra made shorter by convolutions; layers of
+// attention with distances and a convolution between two halves of an MLP. Its width.
+std::int64_t add_parakeet(ModelSpec& spec, const Config& c, const std::string& at,
+                          bool usual_bias) {
+  const std::int64_t hidden = c.size("hidden_size", 1024);
+  const std::int64_t heads = c.size("num_attention_heads", 8);
+  const std::int64_t head_dim = c.divided("hidden_size", hidden, "num_attention_heads", heads);
+  const std::int64_t width = c.size("intermediate_size", 4096);
+  const std::int64_t channels = c.size("subsampling_conv_channels", 256);
+  const std::int64_t kernel = c.size("subsampling_conv_kernel_size", 3);
+  const bool bias = c.flag("attention_bias", usual_bias);
+  const bool convolved = c.flag("convolution_bias", true);
+  const std::int64_t taps = c.size("conv_kernel_size", 9);
+  std::int64_t bins = c.size("num_mel_bins", 80);
+  std::int64_t left = c.size("subsampling_factor", 8);
+  c.pass_over({"subsampling_conv_stride", "scale_input", "dropout", "dropout_positions",
+               "layerdrop", "activation_dropout", "attention_dropout", "max_position_embeddings",
+               "hidden_act", "num_key_value_heads", "sampling_rate"});
+  if (c.size("subsampling_conv_stride", 2) != 2) {
+    c.fail("subsampling_conv_stride", "only 2 is supported");
+  }
+  const std::string shorter = at + "subsampling.layers.";
+  add_convolution(spec, shorter + "0", {channels, 1, kernel, kernel}, true);
+  for (int number = 2; left > 2; left /= 2, number += 3, bins /= 2) {
+    add_convolution(spec, shorter + std::to_string(number), {channels, 1, kernel, kernel}, true);
+    add_convolution(spec, shorter + std::to_string(number + 1), {channels, channels, 1, 1}, true);
+  }
+  add_linear(spec, at + "subsampling.linear", hidden, channels * (bins / 2), true);
+  const std::int64_t layers = c.layers("num_hidden_layers", 24);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string layer = at + "layers." + std::to_string(i) + ".";
+    for (const char* half : {"feed_forward1.", "feed_forward2."}) {
+      add_linear(spec, layer + half + "linear1", width, hidden, bias);
+      add_linear(spec, layer + half + "linear2", hidden, width, bias);
+    }
+    const std::string attention = layer + "self_attn.";
+    spec.apart.push_back({attention + "bias_u", {heads, head_dim}});
+    spec.apart.push_back({attention + "bias_v", {heads, head_dim}});
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+      add_linear(spec, attention + name, hidden, hidden, bias);
+    }
+    add_linear(spec, attention + "relative_k_proj", hidden, hidden, false);
+    const std::string conv = layer + "conv.";
+    add_convolution(spec, conv + "pointwise_conv1", {2 * hidden, hidden, 1}, convolved);
+    add_convolution(spec, conv + "depthwise_conv", {hidden, 1, taps}, convolved);
+    add_convolution(spec, conv + "pointwise_conv2", {hidden, hidden, 1}, convolved);
+    add_norm(spec, conv + "norm", hidden, true);
+    for (const char* mean : {"running_mean", "running_var"}) {
+      spec.buffers.push_back({conv + "norm." + mean, {hidden}});
+    }
+    spec.buffers.push_back({conv + "norm.num_batches_tracked", {}});
+    for (const char* norm :
+         {"norm_feed_forward1", "norm_self_att", "norm_conv", "norm_feed_forward2", "norm_out"}) {
+      add_norm(spec, layer + norm, hidden, true);
+    }
+  }
+  return hidden;
+}
+
+// Sounds of Nemotron 3 Omni, whose Parakeet has no biases unless the file says so.
+void add_omni_sounds(ModelSpec& spec, const Config& sounds) {
+  const std::int64_t hidden = add_parakeet(spec, sounds, "audio_tower.", /*usual_bias=*/false);
+  const std::int64_t inner = sounds.size("projection_hidden_size");
+  const bool bias = sounds.flag("projection_bias", false);
+  add_norm(spec, "embed_audio.layer_norm", hidden, false);
+  add_linear(spec, "embed_audio.linear_1", inner, hidden, bias);
+  add_linear(spec, "embed_audio.linear_2", spec.stacks.back().hidden, inner, bias);
+}
+
+// Nemotron-H with RADIO's images, for frames in pairs, too, and sounds.
 ModelSpec nemotron_h_omni(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  if (c.given("audio_config")) c.fail("audio_config", "is not supported");
   c.pass_over({"audio_config", "force_image_size", "vision_hidden_size", "video_pruning_rate",
                "video_temporal_patch_size"});
   images.pass_over({"attention_probs_dropout_prob", "hidden_dropout_prob", "drop_path_rate",
@@ -294,6 +362,7 @@ ModelSpec nemotron_h_omni(const Config& c) {
     kind.branches[1].scale = "layer_scale2.lambda1";
   }
   add_silent(spec, std::move(stack));
+  if (const auto sounds = c.sub("audio_config")) add_omni_sounds(spec, *sounds);
   return spec;
 }
 

@@ -1,8 +1,11 @@
 // Models that have images as words of a vocabulary, by an autoencoder whose latents are the nearest
-// rows of a table: Janus, Emu 3. A step here is one of text alone, as image_text.cpp has it.
+// rows of a table: Janus, Emu 3, Chameleon. A step here is one of text alone, as image_text.cpp has
+// it.
 //
-// Source: transformers 5.23.0, modeling_janus.py, modeling_emu3.py.
+// Source: transformers 5.23.0, modeling_janus.py, modeling_emu3.py, modeling_chameleon.py.
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "workloads/models/families/image_text.hpp"
 
@@ -255,10 +258,49 @@ ModelSpec emu3(const Config& c) {
   return spec;
 }
 
+// Queries and keys are normed head by head, each head with weights of its own (arXiv:2405.09818).
+ModelSpec chameleon(const Config& c) {
+  const Sizes n = read_sizes(c, {.kv_heads = 32});
+  static_cast<void>(c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
+  c.pass_over({"vocabulary_map", "model_parallel_size"});
+  Attention attention = llama_attention(c, n);
+  const bool bias = c.flag("attention_bias", false);
+  set_biases(attention, bias, bias);
+  attention.q_norm = {NormKind::layer_apart, "q_norm", true, {n.heads, n.head_dim}};
+  attention.k_norm = {NormKind::layer_apart, "k_norm", true, {n.kv_heads, n.head_dim}};
+  Mlp mlp = llama_mlp(n);
+  mlp.bias = c.flag("mlp_bias", false);
+  LayerKind layer = llama_layer(n, "full", attention, mlp);
+  if (c.flag("swin_norm", false)) {
+    for (Branch& branch : layer.branches) std::swap(branch.before, branch.after);
+  }
+  ModelSpec spec = decoder(n, layer);
+  const Config words = nested(c, "vq_config");
+  WordAutoencoder a = read_word_autoencoder(words, 128, {1, 1, 2, 2, 4});
+  if (words.text("attn_type", "vanilla") != "vanilla") {
+    words.fail("attn_type", "only \"vanilla\" is supported");
+  }
+  a.latents = words.size("latent_channels", 256);
+  a.code = words.size("embed_dim", 256);
+  const std::int64_t side = words.size("resolution", 512);
+  for (const std::int64_t attended : words.sizes("attn_resolutions", {})) {
+    for (std::size_t level = 0; level < a.attends.size(); ++level) {
+      if (side >> level == attended) a.attends[level] = true;
+    }
+  }
+  const std::string at = "model.vqmodel.";
+  add_word_encoder(spec, a, at + "encoder.");
+  add_table(spec, at + "quantize.embedding", words.size("num_embeddings", 8192), a.code);
+  add_convolution(spec, at + "quant_conv", {a.code, a.latents, 1, 1}, true);
+  add_convolution(spec, at + "post_quant_conv", {a.latents, a.code, 1, 1}, true);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> image_word_families() {
-  return {{"JanusForConditionalGeneration", "janus", janus},
+  return {{"ChameleonForConditionalGeneration", "chameleon", chameleon},
+          {"JanusForConditionalGeneration", "janus", janus},
           {"Emu3ForConditionalGeneration", "emu3", emu3}};
 }
 

@@ -112,12 +112,14 @@ ModelSpec sd3(const Config& c) {
 }
 
 // Both rows as one: attention and an MLP read the same, and one product puts both onto the rows.
-JointRows flux_single(const JointBlock& block, const JointRows& x, Ref condition, bool last) {
+template <class Modulate>
+JointRows flux_single(const JointBlock& block, const JointRows& x, const Modulate& modulate,
+                      bool last) {
   Draft& d = block.d;
   constexpr std::int64_t ratio = 4;
   const RowAttention& a = block.attention.rows;
   const Ref stream = d.stream(d.behind({x.text, x.image}));
-  const Parts by{modulation(d, "norm", 3, block.hidden, condition), 3};
+  const Parts by = modulate();
   const Ref rows = modulated(d, d.norm(plain_norm("norm.norm"), stream), by, 0, 1);
   const LinearStep wide{
       .name = "proj_mlp", .out = ratio * block.hidden, .heads = a.heads, .parts = ratio};
@@ -168,7 +170,8 @@ ModelSpec flux(const Config& c) {
   }
   for (std::int64_t i = 0; i < single; ++i) {
     d.layer("single_transformer_blocks", i, "single");
-    x = flux_single(block, x, condition, i + 1 == single);
+    const auto by = [&] { return Parts{modulation(d, "norm", 3, hidden, condition), 3}; };
+    x = flux_single(block, x, by, i + 1 == single);
   }
   d.outside("head");
   const Ref rows = modulated_end(d, "norm_out", end_norm(hidden), x.image, condition);
@@ -179,6 +182,102 @@ ModelSpec flux(const Config& c) {
                   "normed; MLPs of {}; all modulated",
                   layers, heads, head_dim, 4 * hidden));
   d.note(fmt::format("{} blocks of one stream: attention and an MLP of the same rows", single));
+  return drafted(d, {.side = 128, .coarsest = 2, .text = 512});  // the pipeline's
+}
+
+// FLUX.1 without its modulations' products: one small network makes all numbers at once, a row for
+// each vector, of which blocks read some (Chroma).
+struct Chroma {
+  Draft& d;
+  const JointBlock& block;
+  Ref rows = 0;
+
+  [[nodiscard]] Ref some(std::int64_t first, std::int64_t count) const {
+    return d.part({.first = first, .count = count}, rows);
+  }
+
+  [[nodiscard]] JointRows both(JointRows x, std::int64_t of_image, std::int64_t of_text) const {
+    constexpr std::int64_t parts = 6;
+    const Ref read = d.behind({some(of_image, parts), some(of_text, parts)});
+    const Parts image{d.flattened(d.part({.first = 0, .count = parts}, read)), parts};
+    const Parts text{d.flattened(d.part({.first = parts, .count = parts}, read)), parts};
+    const JointRows normed{
+        modulated(d, d.norm(plain_norm("norm1.norm"), x.image), image, 0, 1),
+        modulated(d, d.norm(plain_norm("norm1_context.norm"), x.text), text, 0, 1)};
+    const JointRows out = attend_jointly(d, block.attention, normed);
+    x.image = block.mix("", gated(d, x.image, out.image, image, 2), image);
+    x.text = block.mix("_context", gated(d, x.text, out.text, text, 2), text);
+    return x;
+  }
+};
+
+Ref chroma_numbers(const Config& c, Draft& d, std::int64_t hidden, std::int64_t rows) {
+  const Draft::In in(d, "distilled_guidance_layer");
+  const std::int64_t width = c.size("approximator_hidden_dim", 5120);
+  // Its four halves: the time, the guidance, and twice as many numbers of the row.
+  const std::int64_t numbers = c.size("approximator_num_channels", 64);
+  Ref x = d.linear(
+      {.name = "in_proj", .out = width},
+      d.enter(RowsInput{.name = "numbers", .rows = rows, .width = numbers, .constant = true}));
+  const std::int64_t layers = c.size("approximator_layers", 5);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Ref normed = d.norm({NormKind::rms_fused, fmt::format("norms.{}", i)}, x);
+    x = d.sum(x, two_products(d, fmt::format("layers.{}", i), width, normed));
+  }
+  return d.linear({.name = "out_proj", .out = hidden}, x);
+}
+
+ModelSpec chroma(const Config& c) {
+  Draft d;
+  const std::int64_t in = c.size("in_channels", 64);
+  const std::int64_t heads = c.size("num_attention_heads", 24);
+  const std::int64_t head_dim = c.size("attention_head_dim", 128);
+  const std::int64_t hidden = heads * head_dim;
+  if (c.size("patch_size", 1) != 1) c.fail("patch_size", "only 1 is supported: rows come packed");
+  std::int64_t turned = 0;
+  for (const std::int64_t dims : c.sizes("axes_dims_rope", {16, 56, 56})) turned += dims;
+  if (turned != head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
+  const std::int64_t layers = layers_of(c, "num_layers", 19);
+  const std::int64_t single = c.size("num_single_layers", 38);
+  constexpr std::int64_t each = 6, of_single = 3, of_end = 2;
+  const std::int64_t of_text = of_single * single + each * layers;
+  const std::int64_t all = of_text + each * layers + of_end;
+  JointRows x;
+  x.image =
+      d.stream(d.linear({.name = "x_embedder", .out = hidden},
+                        d.enter(RowsInput{.name = "hidden_states", .width = in, .patch = 2})));
+  const Ref rows = chroma_numbers(c, d, hidden, all);
+  x.text = d.stream(d.linear({.name = "context_embedder", .out = hidden},
+                             text_input(d, c.size("joint_attention_dim", 4096))));
+  const JointBlock block{.d = d,
+                         .hidden = hidden,
+                         .attention = {.rows = {.name = "attn",
+                                                .heads = heads,
+                                                .head_dim = head_dim,
+                                                .norm = NormKind::rms_fused,
+                                                .turned = Turned{.table = "rope"}},
+                                       .turn = JointTurn::both_joined}};
+  const Chroma net{.d = d, .block = block, .rows = rows};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    d.layer("transformer_blocks", i, "block");
+    x = net.both(x, of_single * single + each * i, of_text + each * i);
+  }
+  for (std::int64_t i = 0; i < single; ++i) {
+    d.layer("single_transformer_blocks", i, "single");
+    const auto by = [&] {
+      return Parts{d.flattened(net.some(of_single * i, of_single)), of_single};
+    };
+    x = flux_single(block, x, by, i + 1 == single);
+  }
+  d.outside("head");
+  const Parts by{d.flattened(net.some(all - of_end, of_end)), of_end};
+  const Ref end = modulated(d, d.norm(plain_norm("norm_out.norm"), x.image), by, 0, 1);
+  const std::int64_t out = c.optional_size("out_channels", in).value_or(in);
+  d.sum_loss(d.linear({.name = "proj_out", .out = out}, end));
+  d.note(
+      fmt::format("{} blocks: joint attention of image and text, {} heads of {}; {} blocks of one "
+                  "stream; {} vectors that modulate, of one network",
+                  layers, heads, head_dim, single, all));
   return drafted(d, {.side = 128, .coarsest = 2, .text = 512});  // the pipeline's
 }
 
@@ -294,6 +393,7 @@ ModelSpec aura_flow(const Config& c) {
 std::vector<Family> joint_image_diffusion_families() {
   return {{"SD3Transformer2DModel", "sd3", sd3},
           {"FluxTransformer2DModel", "flux", flux},
+          {"ChromaTransformer2DModel", "chroma", chroma},
           {"AuraFlowTransformer2DModel", "auraflow", aura_flow}};
 }
 

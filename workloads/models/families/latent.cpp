@@ -55,8 +55,9 @@ ModelSpec deepseek_like(const Config& c, const Sizes& n, const LatentAttention& 
 // DeepSeek-V3 with a norm of what the experts give.
 ModelSpec axk1(const Config& c) {
   const Sizes n = read_sizes(c, {});
-  return deepseek_like(c, n, read_latent(c, n), sigmoid_experts(c, n, 192, 8, 2048, 1, true), 1,
-                       "mlp.post_mlp_layernorm");
+  Experts experts = sigmoid_experts(c, n, 192, 8, 2048, 1, true);
+  read_groups(c, experts.router, 8, 4);
+  return deepseek_like(c, n, read_latent(c, n), experts, 1, "mlp.post_mlp_layernorm");
 }
 
 // A softmax router, and queries that grow with their positions. Defaults: transformers 5.23,
@@ -76,6 +77,7 @@ ModelSpec mistral4(const Config& c) {
   Experts experts = deepseek_experts(c, n, 128, 4, 2048, 1);
   experts.router.fp32 = false;
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  read_groups(c, experts.router, 1, 1);
   return deepseek_like(c, n, attention, experts, 0, "");
 }
 
@@ -91,7 +93,9 @@ ModelSpec deepseek_v32(const Config& c) {
   LatentAttention attention = read_latent(c, n);
   read_index(c, 64, attention);
   c.pass_over({"layer_types", "index_layer_types"});
-  return deepseek_like(c, n, attention, sigmoid_experts(c, n, 256, 8, 2048, 1, true), 3, "");
+  Experts experts = sigmoid_experts(c, n, 256, 8, 2048, 1, true);
+  read_groups(c, experts.router, 8, 4);
+  return deepseek_like(c, n, attention, experts, 3, "");
 }
 
 // DeepSeek-V3.2 of which some layers have an index and the next ones use it, too.

@@ -211,6 +211,7 @@ Experts nemotron_experts(const Config& c, const Sizes& n, const Mlp& shared) {
   experts.router.fp32 = true;
   experts.router.correction_bias = "e_score_correction_bias";
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
+  read_groups(c, experts.router, 1, 1);
   experts.latent = c.optional_size("moe_latent_size", std::nullopt).value_or(0);
   experts.latent_bias = shared.bias;
   static_cast<void>(c.size("n_shared_experts", 1));  // in files; the class has one
