@@ -60,6 +60,7 @@ ModelSpec big_bird_pegasus(const Config& c) {
   for (Stack& stack : spec.stacks) {
     auto& input = std::get<TokenEmbedding>(stack.input);
     input.scaled = c.flag("scale_embedding", true);
+    input.position_numbers = PositionNumbers::made;
     input.position_offset = 0;
     input.position_rows = c.size("max_position_embeddings", 4096);
     stack.norm = std::exchange(input.norm, {});

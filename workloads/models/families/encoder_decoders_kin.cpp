@@ -40,6 +40,7 @@ ModelSpec led(const Config& c) {
   constexpr std::int64_t encoder_places = 16384;
   for (const bool decodes : {false, true}) {
     auto& input = std::get<TokenEmbedding>(spec.stacks[decodes ? 1 : 0].input);
+    input.position_numbers = PositionNumbers::made;
     input.position_offset = 0;
     input.position_rows = decodes ? c.size("max_decoder_position_embeddings", 1024)
                                   : c.size("max_encoder_position_embeddings", encoder_places);

@@ -116,6 +116,7 @@ ModelSpec kimi_k25(const Config& c) {
   images.pass_over({"pos_emb_time"});  // computed
   ModelSpec spec =
       inside(read_text(text, "deepseek_v3"), text_at, "lm_head", tied_anywhere(c, text, true));
+  std::get<TokenEmbedding>(spec.stacks.back().input).shifted = true;  // numbers are copied
   const std::int64_t hidden = images.size("hidden_size", 1152);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::string at = "model.vision_tower.";

@@ -293,6 +293,17 @@ std::vector<std::int64_t> for_levels(const Config& c, const char* key, std::int6
   return values;
 }
 
+ModelSpec beside_latents(Draft& d, std::size_t levels) {
+  constexpr std::int64_t usual = 64, clip_tokens = 77;
+  ModelSpec spec;
+  spec.network = d.finish({.side = usual,
+                           .coarsest = std::int64_t{1} << (levels - 1),
+                           .sequences = true,
+                           .text = clip_tokens});
+  spec.head.kind = HeadKind::none;
+  return spec;
+}
+
 ModelSpec controlnet(const Config& c) {
   Draft d;
   refuse_other_steering(c);
@@ -346,14 +357,7 @@ ModelSpec controlnet(const Config& c) {
       fmt::format("{} levels of {} residual blocks; what each leaves goes through a convolution "
                   "of its own",
                   levels, blocks));
-  constexpr std::int64_t usual = 64, clip_tokens = 77;
-  ModelSpec spec;
-  spec.network = d.finish({.side = usual,
-                           .coarsest = std::int64_t{1} << (levels - 1),
-                           .sequences = true,
-                           .text = clip_tokens});
-  spec.head.kind = HeadKind::none;
-  return spec;
+  return beside_latents(d, levels);
 }
 
 }  // namespace
