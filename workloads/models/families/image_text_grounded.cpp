@@ -58,8 +58,10 @@ ModelSpec kosmos2(const Config& c) {
   const Config images = nested(c, "vision_config");
   require(images, {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
                    "patch_size"});
-  ModelSpec spec = inside(kosmos2_text(text), "text_model.model.", "text_model.lm_head",
-                          tied_anywhere(c, text, true));
+  const bool tied = c.flag("tie_word_embeddings", true);
+  const bool text_tied = text.flag("tie_word_embeddings", true);  // either ties
+  ModelSpec spec =
+      inside(kosmos2_text(text), "text_model.model.", "text_model.lm_head", tied || text_tied);
   add_silent(spec, clip_vision(images, "vision_model.model."));
   const std::int64_t out = spec.stacks.back().hidden;
   const std::string at = "image_to_text_projection.";
