@@ -149,7 +149,11 @@ void rename_bart(ModelSpec& spec, const std::string& to) {
 ModelSpec florence2(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = nested(c, "vision_config");
-  if (!tied_anywhere(c, text, true)) c.fail("tie_word_embeddings", "only true is supported");
+  for (const Config* config : {&c, &text}) {
+    if (!config->flag("tie_word_embeddings", true)) {
+      config->fail("tie_word_embeddings", "only true is supported");
+    }
+  }
   ModelSpec spec = bart(text);
   spec.buffers.clear();  // of the head alone
   spec.head.fp32_loss = true;
