@@ -9,6 +9,14 @@
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
+namespace {
+
+bool are_of_one_buffer(const OpenBucket& one, const OpenBucket& other) {
+  return one.stage == other.stage && one.of_experts() == other.of_experts() &&
+         one.bucket.axes == other.bucket.axes;
+}
+
+}  // namespace
 
 // What no forward pass of the next step will gather.
 void ProgramEmitter::gather_buckets() {
@@ -100,11 +108,6 @@ void ProgramEmitter::gather_buckets_of(ValueId parameter, std::int64_t ordinal) 
 bool ProgramEmitter::are_one_group(std::int16_t stage) const {
   return input_.runtime.reductions.buffer->buckets_of_first_stage_alone &&
          stage != input_.schedule.shape.stages_of(rank_).front();
-}
-
-bool ProgramEmitter::are_of_one_buffer(const OpenBucket& one, const OpenBucket& other) {
-  return one.stage == other.stage && one.of_experts() == other.of_experts() &&
-         one.bucket.axes == other.bucket.axes;
 }
 
 // Of the same buffer: the next one that forward reads.

@@ -197,8 +197,7 @@ void ProgramEmitter::widen_gradients() {
     gradients.push_back(reduced(bucket).front());
   }
   const Bytes wide = elements * size_of(DType::f32);
-  const BufferIndex copies =
-      open_buffer("gradients in fp32", BufferCategory::temporaries, wide);
+  const BufferIndex copies = open_buffer("gradients in fp32", BufferCategory::temporaries, wide);
   buffers_[copies].persistent = true;
   buffers_[copies].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
   emit_kernel({"cast", KernelClass::memory, input_.gradient_dtype, Flops(0),

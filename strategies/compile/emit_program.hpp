@@ -120,12 +120,10 @@ class ProgramEmitter {
   void reduce_aligned(const Action& action);
   [[nodiscard]] bool reduces_when_ready() const;
   void finish_gradients();
-  void add_up_over_model();
-  void add_up_shared();
+  void add_up_over_model(), add_up_shared();
   void add_up_routing();
   void scale_by_tokens();
-  void take_norm();
-  void widen_gradients();
+  void take_norm(), widen_gradients();
   void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
   void update_with_host(std::int16_t stage);  // emit_hybrid_optimizer.cpp
@@ -134,7 +132,6 @@ class ProgramEmitter {
   void gather_buckets_of(ValueId parameter, std::int64_t ordinal);
   [[nodiscard]] std::optional<std::size_t> next_of(std::size_t number) const;
   [[nodiscard]] bool are_one_group(std::int16_t stage) const;
-  [[nodiscard]] static bool are_of_one_buffer(const OpenBucket& one, const OpenBucket& other);
   void gather_unless_asked(std::size_t number);
   void gather_next_bucket();
   void emit_gather(const OpenBucket& bucket);

@@ -117,7 +117,7 @@ void run_stages_as_deepspeed(Strategy& options) {
   options.pipeline->schedule.limits = ScheduleLimits::megatron;
   // The first and the last stage copy each microbatch's tokens or labels from memory that is not
   // pinned, which returns when the device is there, behind the message received before it
-  // (deepspeed/runtime/pipe/engine.py of 0.18, _exec_load_micro_batch). Those between them, whose
+  // (deepspeed/runtime/pipe/engine.py of 0.19.8, _exec_load_micro_batch). Those between them, whose
   // messages are these stages', are taken to wait likewise.
   options.pipeline->host_awaits_messages = true;
   const BufferKept kept = options.runtime.reductions.buffer->kept;

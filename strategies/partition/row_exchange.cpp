@@ -42,8 +42,7 @@ class RowExchange {
     if (to_experts_) {
       const bool counts = operands.size() > results.size();
       if (counts && experts_.pads) (void)sum_counts(operands.back());
-      const ValueId known =
-          counts && !experts_.pads ? tell_counts(operands.back()) : no_value;
+      const ValueId known = counts && !experts_.pads ? tell_counts(operands.back()) : no_value;
       std::vector<ValueId> arrived;
       for (std::size_t i = 0; i < results.size(); ++i) {
         arrived.push_back(add_sent(results[i]));
@@ -270,11 +269,10 @@ class RowExchange {
       return op.recompute && op.function == op_.function &&
              workload.tensors[at(op.results.front().tensor)].primal == op_.results.front().tensor;
     };
-    return !op_.recompute && std::any_of(workload.blocks.begin(), workload.blocks.end(),
-                                         [&](const Block& block) {
-                                           return std::any_of(block.backward.begin(),
-                                                              block.backward.end(), repeats);
-                                         });
+    return !op_.recompute &&
+           std::any_of(workload.blocks.begin(), workload.blocks.end(), [&](const Block& block) {
+             return std::any_of(block.backward.begin(), block.backward.end(), repeats);
+           });
   }
 
   ValueId tell(ValueId known, CollectiveKind kind, const AxisList& axes, Bytes payload,

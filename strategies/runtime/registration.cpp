@@ -69,7 +69,6 @@ class Registration {
     }
     visit_shared();
     order_head();
-    if (getenv("DBG")) for (auto& q : parameters_) { for (auto t : q) fprintf(stderr, "%s ", tensor(t).name.c_str()); fprintf(stderr, "\n"); }
     return std::move(parameters_);
   }
 
@@ -110,8 +109,8 @@ class Registration {
   // The norm before the last product that makes logits, all else, and that product.
   void order_head() {
     const std::vector<Op>& ops = workload_.blocks[block_].forward;
-    const auto head = std::find_if(ops.rbegin(), ops.rend(),
-                                   [&](const Op& op) { return makes_logits(op); });
+    const auto head =
+        std::find_if(ops.rbegin(), ops.rend(), [&](const Op& op) { return makes_logits(op); });
     if (head == ops.rend()) return;
     const auto norm = std::find_if(head, ops.rend(), [&](const Op& op) {
       return kind_of(op) == OpKind::norm &&
@@ -122,9 +121,8 @@ class Registration {
         return operand.tensor == parameter.front();
       });
     };
-    std::stable_partition(parameters_.begin(), parameters_.end(), [&](const auto& parameter) {
-      return !reads(*head, parameter);
-    });
+    std::stable_partition(parameters_.begin(), parameters_.end(),
+                          [&](const auto& parameter) { return !reads(*head, parameter); });
     if (norm == ops.rend()) return;
     std::stable_partition(parameters_.begin(), parameters_.end(),
                           [&](const auto& parameter) { return reads(*norm, parameter); });
@@ -190,8 +188,8 @@ class Registration {
   bool local_;
   std::vector<RegisteredParameter> parameters_;
   std::vector<RegisteredParameter> late_;  // norms that wait for the attention's end
-  std::map<Product, TensorId> products_;  // the first of each
-  std::size_t branch_begins_ = 0;         // place in parameters_
+  std::map<Product, TensorId> products_;   // the first of each
+  std::size_t branch_begins_ = 0;          // place in parameters_
 };
 
 // Parameters of a module and of those within it: its own first, then module by module.

@@ -254,13 +254,13 @@ struct Runtime {
   // Of flat parameters their parts; of units all shards, with gradients and the optimizer
   // (host_shards.hpp).
   bool parameters_on_host = false;
-  bool clips = false;            // the norm of all gradients is computed
+  bool clips = false;  // the norm of all gradients is computed
   // The optimizer reads copies in fp32 of gradients of another type, unless it takes moments of
   // another, too (Megatron-Core; use_precision_aware_optimizer).
   bool widens_gradients = false;
-  bool reports_norm = false;     // and is where they are not clipped, too (Megatron-Core, which logs
-                                 // it: core/optimizer/optimizer.py, ChainedOptimizer.step)
-  bool counts_tokens = false;    // of all devices; gradients are sums, scaled by their number
+  bool reports_norm = false;   // and is where they are not clipped, too (Megatron-Core, which logs
+                               // it: core/optimizer/optimizer.py, ChainedOptimizer.step)
+  bool counts_tokens = false;  // of all devices; gradients are sums, scaled by their number
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)
   friend bool operator==(const Runtime&, const Runtime&) = default;

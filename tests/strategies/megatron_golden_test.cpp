@@ -59,15 +59,14 @@ Json latent_config(const Json& record) {
   const bool biased = model.value("moe_router_enable_expert_bias", false);
   Json config = biased ? decoder_config(record, "deepseek_v3", "DeepseekV3ForCausalLM")
                        : decoder_config(record, "deepseek_v2", "DeepseekV2ForCausalLM");
-  for (const auto& [theirs, ours] :
-       {std::pair{"q_lora_rank", "q_lora_rank"},
-        {"kv_lora_rank", "kv_lora_rank"},
-        {"qk_head_dim", "qk_nope_head_dim"},
-        {"qk_pos_emb_head_dim", "qk_rope_head_dim"},
-        {"v_head_dim", "v_head_dim"},
-        {"num_moe_experts", "n_routed_experts"},
-        {"moe_router_topk", "num_experts_per_tok"},
-        {"moe_ffn_hidden_size", "moe_intermediate_size"}}) {
+  for (const auto& [theirs, ours] : {std::pair{"q_lora_rank", "q_lora_rank"},
+                                     {"kv_lora_rank", "kv_lora_rank"},
+                                     {"qk_head_dim", "qk_nope_head_dim"},
+                                     {"qk_pos_emb_head_dim", "qk_rope_head_dim"},
+                                     {"v_head_dim", "v_head_dim"},
+                                     {"num_moe_experts", "n_routed_experts"},
+                                     {"moe_router_topk", "num_experts_per_tok"},
+                                     {"moe_ffn_hidden_size", "moe_intermediate_size"}}) {
     config[ours] = model[theirs];
   }
   const Json& routed = model["moe_layer_freq"];

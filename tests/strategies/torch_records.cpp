@@ -107,7 +107,6 @@ Calls planned_calls(const Plan& plan, const Program& program) {
 }
 
 bool same_calls(const Calls& ours, const Calls& theirs, const std::string& id) {
-  if (getenv("DUMP")) { int k = 0; for (auto& c : ours) fprintf(stderr, "%d %s\n", k++, c.c_str()); }
   const auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
   if (mine == ours.end() && other == theirs.end()) return true;
   std::cout << "  " << id << ": call " << mine - ours.begin() << " of " << theirs.size() << ": "

@@ -88,8 +88,7 @@ TEST_CASE("The first rank receives what the last one hands on as it comes") {
       with_messages(computations(schedule), schedule.shape, Receives::one_ahead);
   std::string text;
   for (std::size_t i = 0; i < 11; ++i) text += call_text(lists[0][i]) + " ";
-  CHECK(text ==
-        "0F0 0SEND_F0 0F1 0SEND_F1 2RECV_F0 0F2 0SEND_F2 2RECV_F1 0F3 0SEND_F3 2RECV_F2 ");
+  CHECK(text == "0F0 0SEND_F0 0F1 0SEND_F1 2RECV_F0 0F2 0SEND_F2 2RECV_F1 0F3 0SEND_F3 2RECV_F2 ");
 }
 
 TEST_CASE("PyTorch's names are read, in any case") {

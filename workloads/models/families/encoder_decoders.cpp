@@ -375,9 +375,8 @@ ModelSpec whisper(const Config& c) {
   spec.head.name = "proj_out";
   spec.head.vocab = vocab;
   spec.head.causal_loss = false;
-  if (c.flag("tie_word_embeddings", true)) {
-    spec.head.tied_to = "model.decoder.embed_tokens.weight";
-  }
+  const bool tied = c.flag("tie_word_embeddings", true);
+  if (tied) spec.head.tied_to = "model.decoder.embed_tokens.weight";
   return spec;
 }
 
