@@ -185,8 +185,8 @@ std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
 }
 
 // Megatron-Core's optimizers copy what they update of gradients that are no fp32, and nobody frees
-// the copies before the next step's zero_grad (core/optimizer/distrib_optimizer.py and optimizer.py,
-// _copy_model_grads_to_main_grads).
+// the copies before the next step's zero_grad (core/optimizer/distrib_optimizer.py and
+// optimizer.py, _copy_model_grads_to_main_grads).
 void ProgramEmitter::widen_gradients() {
   if (!input_.widens_gradients || open_buckets_.empty() || gradients_leave(input_.runtime)) return;
   std::int64_t elements = 0;

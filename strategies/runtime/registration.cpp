@@ -73,8 +73,8 @@ class Registration {
   }
 
  private:
-  // The block's ops as modules are registered: what makes queries before what makes latents of keys,
-  // which local modules run first.
+  // The block's ops as modules are registered: what makes queries before what makes latents of
+  // keys, which local modules run first.
   [[nodiscard]] std::vector<const Op*> in_order() const {
     std::vector<const Op*> ops;
     std::optional<std::size_t> latent;

