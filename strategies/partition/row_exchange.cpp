@@ -85,14 +85,41 @@ class RowExchange {
     return builder_.add_value(wanted.tensor, sent, wanted.dtype, BufferCategory::temporaries);
   }
   ValueId bring_computed(ValueId sent) {
-    const std::size_t rank = builder_.value(sent).sharding.dims.size();
-    return builder_.bring(sent, computed_rows(experts_, rank), Stream::activations,
-                          RowsExchanged{&op_}, pass_.body);
+    return bring(sent, computed_rows(experts_, builder_.value(sent).sharding.dims.size()));
   }
   ValueId bring_sent(ValueId computed) {
-    const std::size_t rank = builder_.value(computed).sharding.dims.size();
-    return builder_.bring(computed, sent_rows(experts_, rank), Stream::activations,
-                          RowsExchanged{&op_}, pass_.body);
+    return bring(computed, sent_rows(experts_, builder_.value(computed).sharding.dims.size()));
+  }
+  ValueId bring(ValueId from, const Sharding& to) {
+    const std::size_t first = pass_.body.size();
+    const ValueId brought =
+        builder_.bring(from, to, Stream::activations, RowsExchanged{&op_}, pass_.body);
+    if (!returns_wide()) return brought;
+    for (std::size_t i = first; i < pass_.body.size(); ++i) {
+      if (pass_.body[i].kind == TaskKind::collective) widen(pass_.body[i].collective);
+    }
+    return brought;
+  }
+
+  // What experts make is added up over the devices that they are split over, and its gradient
+  // gathered, in the type of the router's weights (megatron/core/transformer/moe/
+  // token_dispatcher.py, combine_preprocess). The casts are left out, their time and their memory.
+  [[nodiscard]] bool returns_wide() const {
+    if (!experts_.exchange.weights_travel || op_.operands.size() != 1) return false;
+    const Workload& workload = builder_.workload();
+    for (const Block& block : workload.blocks) {
+      for (const Op& op : block.forward) {
+        if (op.function != Function::exchange || op.results.size() < 2) continue;
+        return workload.tensors[at(op.results.back().tensor)].dtype == DType::f32;
+      }
+    }
+    return false;
+  }
+  static void widen(Collective& call) {
+    const std::int64_t times = size_of(DType::f32).count() / size_of(call.dtype).count();
+    call.dtype = DType::f32;
+    call.payload = times * call.payload;
+    for (CollectivePart& part : call.parts) part.payload = times * part.payload;
   }
 
   // Rows arrive device by device and are put in the order of the device's own experts, where it has
