@@ -104,9 +104,11 @@ class RowExchange {
   // What experts make is added up over the devices that they are split over, and its gradient
   // gathered, in the type of the router's weights (megatron/core/transformer/moe/
   // token_dispatcher.py, combine_preprocess). The casts are left out, their time and their memory.
+  // Engines that serve have kernels of their own.
   [[nodiscard]] bool returns_wide() const {
     if (!experts_.exchange.weights_travel || op_.operands.size() != 1) return false;
     const Workload& workload = builder_.workload();
+    if (!has_backward(workload)) return false;
     for (const Block& block : workload.blocks) {
       for (const Op& op : block.forward) {
         if (op.function != Function::exchange || op.results.size() < 2) continue;
