@@ -78,11 +78,15 @@ class Registration {
   [[nodiscard]] std::vector<const Op*> in_order() const {
     std::vector<const Op*> ops;
     std::optional<std::size_t> latent;
+    bool has_queries = false;
     for (const Op& op : workload_.blocks[block_].forward) {
       ops.push_back(&op);
+      if (opens_branch(op)) has_queries = false;
       if (!local_ || kind_of(op) != OpKind::einsum) continue;
       const bool makes_heads = made_role(workload_, op) == LabelRole::heads;
-      if (op.part == OpPart::key_latent && !makes_heads) latent = ops.size() - 1;
+      const bool waits = op.part == OpPart::key_latent && !makes_heads && !has_queries;
+      if (waits) latent = ops.size() - 1;
+      has_queries = has_queries || makes_heads;
       if (!makes_heads || !latent) continue;
       const auto place = ops.begin() + static_cast<std::ptrdiff_t>(*latent);
       std::rotate(place, place + 1, ops.end());
