@@ -247,9 +247,11 @@ ModelSpec emu3(const Config& c) {
   add_frame_blocks(spec, at + "decoder.", n.blocks, n.latents);
   std::int64_t halvings = 0;
   for (std::int64_t left = frames; left > 1; left /= 2, ++halvings) {
-    const std::string conv = fmt::format("time_conv.{}.conv.conv", halvings);
-    add_convolution(spec, at + "encoder." + conv, {out, out, taps + 1, taps, taps}, true);
-    add_convolution(spec, at + "decoder." + conv, {n.latents, n.latents, taps, taps, taps}, true);
+    const auto of = [&](const char* side) {
+      return fmt::format("{}{}.time_conv.{}.conv.conv", at, side, halvings);
+    };
+    add_convolution(spec, of("encoder"), {out, out, taps + 1, taps, taps}, true);
+    add_convolution(spec, of("decoder"), {n.latents, n.latents, taps, taps, taps}, true);
   }
   add_table(spec, at + "quantize.embedding", words.size("codebook_size", 32768), n.code);
   add_convolution(spec, at + "quant_conv.conv", {n.code, n.latents, taps, 1, 1}, true);
