@@ -45,6 +45,10 @@ CANNOT_RUN = {"AltCLIPModel", "SqueezeBertForMaskedLM", "SqueezeBertForSequenceC
 # The first layer's table of distances, which all layers read, is with the root in the plan.
 DISTANCES_IN_ROOT = {"LongT5ForConditionalGeneration"}
 
+# Parameters of four numbers in the part that reads no text: FSDP2 pads each of them over 8 devices, the
+# plan, which has them in stacks, does not (8,128 bytes of the root's 3,462,016).
+PADDED_ONE_BY_ONE = {"Emu3ForConditionalGeneration"}
+
 
 class Log(TorchDispatchMode):
     """Kind and bytes of every call of a process group."""
@@ -154,7 +158,7 @@ def main():
     failed = count = 0
     for case in cases():
         name = case["architecture"]
-        left_out = name in CANNOT_RUN | DISTANCES_IN_ROOT or "_class_name" in case["config"]
+        left_out = name in CANNOT_RUN | DISTANCES_IN_ROOT | PADDED_ONE_BY_ONE or "_class_name" in case["config"]
         if arguments.only not in name or left_out:
             continue
         count += 1
