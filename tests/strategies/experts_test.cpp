@@ -77,7 +77,7 @@ TEST_CASE("Experts are dealt out over neighbours that hold different tokens") {
   CHECK(!read(Json("replicate")).experts);
 }
 
-// combine_preprocess of Megatron-Core's moe/token_dispatcher.py. Each device's 1,024 tokens visit two
+// combine_preprocess of Megatron-Core's token_dispatcher.py. Each device's 1,024 tokens visit two
 // experts, of 4,096 numbers, and two devices gather theirs.
 TEST_CASE("What split experts make is added up in the type of the router") {
   const std::int64_t rows_of_layers = std::int64_t{2} * 1024 * 2 * 2 * 4096;
