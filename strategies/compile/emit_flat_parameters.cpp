@@ -12,9 +12,12 @@
 // are as many as on the host that issues them. A module waits for all calls that were issued before
 // it, as the coordinator's wait_stream has it.
 // Source: deepspeed/runtime/zero/partition_parameters.py (0.19.8).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "strategies/compile/emit_program.hpp"
 
@@ -198,7 +201,14 @@ BufferIndex ProgramEmitter::gather_side_by_side(const PartsCall& call) {
 // In 8 bits, with scales in a call of their own.
 BufferIndex ProgramEmitter::gather_quantized(const PartsCall& call) {
   const std::int64_t devices = Mesh::size_of(call.axes);
-  const std::int64_t scales = quantization_groups(call.elements / devices) * devices;
+  const std::int64_t part = call.elements / devices;
+  if (part % 8 != 0) {
+    throw InputError({"", "/strategy/qwz"},
+                     fmt::format("DeepSpeed quantizes parts of parameters whose elements are a "
+                                 "multiple of 8; one gather here is of parts of {}",
+                                 part));
+  }
+  const std::int64_t scales = quantization_groups(part) * devices;
   const Bytes bytes = call.elements * size_of(call.dtype);
   const Bytes narrow_bytes = call.elements * size_of(DType::i8);
   const Bytes scale_bytes = scales * size_of(DType::f32);

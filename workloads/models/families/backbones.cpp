@@ -167,14 +167,7 @@ ModelSpec dinov3_convnext_model(const Config& c) {
   return backbone_spec(c, d, coarsest_of(c, patch));
 }
 
-struct SwinRows {
-  std::int64_t width = 0, heads = 0, window = 0, ffn = 0;
-  bool shifted = false, qkv_bias = true;
-  double drop_path = 0, dropout = 0, attention_dropout = 0;
-  std::string activation;
-};
-
-Ref swin_block(Draft& d, const SwinRows& n, std::int64_t table, Ref x) {
+Ref swin_block(Draft& d, const SwinBlock& n, std::int64_t table, Ref x) {
   const std::int64_t span = 2 * table - 1;
   const Ref windows = d.windows(n.window, d.norm(row_norm("layernorm_before"), x));
   const Ref bias =
@@ -199,45 +192,26 @@ Ref swin_block(Draft& d, const SwinRows& n, std::int64_t table, Ref x) {
 
 ModelSpec swin_model(const Config& c) {
   Draft d;
-  const std::int64_t image = c.size("image_size", 224);
-  const std::int64_t patch = c.size("patch_size", 4);
-  const std::int64_t width = c.size("embed_dim", 96);
-  const std::int64_t window = c.size("window_size", 7);
-  const auto depths = c.sizes("depths", {2, 2, 6, 2});
-  const auto heads = c.sizes("num_heads|num_attention_heads", {3, 6, 12, 24});
-  if (heads.size() != depths.size()) c.fail("num_heads", "has not one entry for each stage");
+  const SwinSizes sizes = read_swin_sizes(c);
   if (c.flag("use_absolute_embeddings", false)) {
     c.fail("use_absolute_embeddings", "true is not supported without a classifier");
   }
   c.pass_over({"num_layers", "num_hidden_layers", "hidden_size", "path_norm"});
-  SwinRows n{.qkv_bias = c.flag("qkv_bias", true),
-             .dropout = c.rate("hidden_dropout_prob", 0),
-             .attention_dropout = c.rate("attention_probs_dropout_prob", 0),
-             .activation = c.activation("hidden_act", "gelu")};
-  const double ratio = c.ratio("mlp_ratio", 4);
-  const double last = c.rate("drop_path_rate", 0.1);
-  std::int64_t all = 0;
-  for (const std::int64_t depth : depths) all += depth;
-  Ref x = d.rows(d.convolve(patches("embeddings.patch_embeddings.projection", width, patch),
-                            d.image(c.size("num_channels", 3))));
-  x = d.drop(n.dropout, d.norm(row_norm("embeddings.norm"), x));
+  Ref x = swin_patches(c, d, sizes, "");
   std::int64_t block = 0;
-  std::int64_t side = c.divided("image_size", image, "patch_size", patch);
-  for (std::size_t s = 0; s < depths.size(); ++s) {
+  std::int64_t side = c.divided("image_size", sizes.image, "patch_size", sizes.patch);
+  for (std::size_t s = 0; s < sizes.depths.size(); ++s) {
     d.layer("encoder.layers", static_cast<std::int64_t>(s), "stage");
-    n.width = width << s;
-    n.heads = heads[s];
-    static_cast<void>(c.divided("embed_dim", n.width, "num_heads", n.heads));
-    if (side < window) c.fail("window_size", "is more than a stage has patches a side");
-    n.window = window;
-    n.ffn = static_cast<std::int64_t>(ratio * static_cast<double>(n.width));
-    for (std::int64_t i = 0; i < depths[s]; ++i) {
+    SwinBlock n = sizes.block_of(c, s);
+    n.window = sizes.window;
+    if (side < sizes.window) c.fail("window_size", "is more than a stage has patches a side");
+    for (std::int64_t i = 0; i < sizes.depths[s]; ++i) {
       const Draft::In of(d, fmt::format("blocks.{}", i));
-      n.drop_path = rising_rate(last, block++, all);
-      n.shifted = i % 2 == 1 && side > window;
-      x = swin_block(d, n, window, x);
+      n.drop_path = rising_rate(sizes.drop_path, block++, sizes.blocks);
+      n.shifted = i % 2 == 1 && side > sizes.window;
+      x = swin_block(d, n, sizes.window, x);
     }
-    if (s + 1 == depths.size()) break;
+    if (s + 1 == sizes.depths.size()) break;
     x = d.norm(row_norm("downsample.norm"), d.merge(x));
     x = d.linear({.name = "downsample.reduction", .out = 2 * n.width, .bias = false}, x);
     side = (side + 1) / 2;
@@ -245,7 +219,7 @@ ModelSpec swin_model(const Config& c) {
   d.outside("head");
   const Ref rows = d.norm(row_norm("layernorm"), x);
   d.sum_loss(rows);
-  ModelSpec spec = backbone_spec(c, d, patch);
+  ModelSpec spec = backbone_spec(c, d, sizes.patch);
   std::get<Blueprint>(*spec.network).takes_one_side = true;
   return spec;
 }

@@ -124,32 +124,11 @@ ModelSpec xglm(const Config& c) {
   n.width = c.needed("ffn_dim", 4096);
   n.vocab = c.needed("vocab_size", 256008);
   n.activation = c.activation("activation_function", "gelu");
-  const double dropout = c.rate("dropout", 0.1);
   static_cast<void>(c.rate("layerdrop", 0));  // layers that a step leaves out at random are counted
-  Attention attention;
-  attention.heads = attention.kv_heads = n.heads;
-  attention.head_dim = n.head_dim;
-  attention.o = "out_proj";
-  set_biases(attention, true, true);
-  attention.dropout = c.rate("attention_dropout", 0.1);
+  Attention attention = fairseq_attention(c, n);
   attention.plain_only = true;
   attention.bounded = true;
-  attention.fp32_softmax = false;
-  Mlp mlp = plain_mlp(n, "fc1", "fc2");
-  mlp.name = "";
-  mlp.inner_dropout = c.rate("activation_dropout", 0);
-  ModelSpec spec = decoder(
-      n, {.name = "full",
-          .branches = {
-              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
-              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
-  Stack& stack = spec.stacks[0];
-  stack.norm = layer_norm("model.layer_norm");
-  stack.input = TokenEmbedding{.name = "model.embed_tokens",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .scaled = c.flag("scale_embedding", true),
-                               .dropout = dropout};
+  ModelSpec spec = fairseq_decoder(c, n, attention, fairseq_mlp(c, n, ""));
   set_tied(spec, c.flag("tie_word_embeddings", true));
   return spec;
 }

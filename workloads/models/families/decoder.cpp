@@ -203,4 +203,40 @@ ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attenti
   return spec;
 }
 
+Attention fairseq_attention(const Config& c, const Sizes& n) {
+  Attention attention;
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.o = "out_proj";
+  set_biases(attention, true, true);
+  attention.dropout = c.rate("attention_dropout", 0.1);
+  attention.fp32_softmax = false;
+  return attention;
+}
+
+Mlp fairseq_mlp(const Config& c, const Sizes& n, std::string name) {
+  Mlp mlp = plain_mlp(n, "fc1", "fc2");
+  mlp.name = std::move(name);
+  mlp.inner_dropout = c.rate("activation_dropout", 0);
+  return mlp;
+}
+
+ModelSpec fairseq_decoder(const Config& c, const Sizes& n, const Attention& attention,
+                          const Mlp& mlp) {
+  const double dropout = c.rate("dropout", 0.1);
+  ModelSpec spec = decoder(
+      n, {.name = "full",
+          .branches = {
+              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
+              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
+  Stack& stack = spec.stacks[0];
+  stack.norm = layer_norm("model.layer_norm");
+  stack.input = TokenEmbedding{.name = "model.embed_tokens",
+                               .vocab = n.vocab,
+                               .width = n.hidden,
+                               .scaled = c.flag("scale_embedding", true),
+                               .dropout = dropout};
+  return spec;
+}
+
 }  // namespace shardsim::models

@@ -112,6 +112,13 @@ void set_multipliers(const Config& c, ModelSpec& spec);
 // The head's weight is the embedding's, and under which full name.
 void set_tied(ModelSpec& spec, bool tied);
 
+// fairseq's decoders as XGLM and Kosmos-2 have them: norms before the branches, biases everywhere,
+// tokens scaled, positions of sines, which have no table.
+[[nodiscard]] Attention fairseq_attention(const Config& c, const Sizes& n);
+[[nodiscard]] Mlp fairseq_mlp(const Config& c, const Sizes& n, std::string name);
+[[nodiscard]] ModelSpec fairseq_decoder(const Config& c, const Sizes& n, const Attention& attention,
+                                        const Mlp& mlp);
+
 // GPT-2's: learned positions, two layer norms before the branches, its names around the layers.
 [[nodiscard]] ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attention,
                                      const Mlp& mlp);

@@ -21,36 +21,15 @@ ModelSpec kosmos2_text(const Config& c) {
   n.width = c.size("ffn_dim", 8192);
   n.vocab = c.size("vocab_size", 65037);
   n.activation = c.activation("activation_function", "gelu");
-  const double dropout = c.rate("dropout", 0.1);
   c.pass_over({"layerdrop"});  // layers that a step leaves out at random are counted
   if (c.flag("add_cross_attention", false)) {
     c.fail("add_cross_attention", "only false is supported");
   }
-  Attention attention;
-  attention.heads = attention.kv_heads = n.heads;
-  attention.head_dim = n.head_dim;
-  attention.o = "out_proj";
-  set_biases(attention, true, true);
-  attention.dropout = c.rate("attention_dropout", 0.1);
-  attention.fp32_softmax = false;
+  Attention attention = fairseq_attention(c, n);
   attention.o_norm = layer_norm("inner_attn_ln");
-  Mlp mlp = plain_mlp(n, "fc1", "fc2");
-  mlp.name = "ffn";
-  mlp.inner_dropout = c.rate("activation_dropout", 0);
+  Mlp mlp = fairseq_mlp(c, n, "ffn");
   mlp.inner_norm = layer_norm("ffn_layernorm");
-  ModelSpec spec = decoder(
-      n, {.name = "full",
-          .branches = {
-              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
-              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
-  Stack& stack = spec.stacks[0];
-  stack.norm = layer_norm("model.layer_norm");
-  stack.input = TokenEmbedding{.name = "model.embed_tokens",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .scaled = c.flag("scale_embedding", true),
-                               .dropout = dropout};
-  return spec;
+  return fairseq_decoder(c, n, attention, mlp);
 }
 
 ModelSpec kosmos2(const Config& c) {

@@ -135,53 +135,74 @@ JointRows flux_single(const JointBlock& block, const JointRows& x, const Modulat
   return parts;
 }
 
-ModelSpec flux(const Config& c) {
-  Draft d;
-  const std::int64_t in = c.size("in_channels", 64);
-  const std::int64_t heads = c.size("num_attention_heads", 24);
-  const std::int64_t head_dim = c.size("attention_head_dim", 128);
-  const std::int64_t hidden = heads * head_dim;
+// What FLUX.1 and what is made of it have in common.
+struct FluxSizes {
+  std::int64_t in = 0, out = 0, heads = 0, head_dim = 0, hidden = 0, layers = 0, single = 0;
+};
+
+FluxSizes flux_sizes(const Config& c) {
+  FluxSizes n;
+  n.in = c.size("in_channels", 64);
+  n.out = c.optional_size("out_channels", n.in).value_or(n.in);
+  n.heads = c.size("num_attention_heads", 24);
+  n.head_dim = c.size("attention_head_dim", 128);
+  n.hidden = n.heads * n.head_dim;
+  n.layers = layers_of(c, "num_layers", 19);
+  n.single = c.size("num_single_layers", 38);
   if (c.size("patch_size", 1) != 1) c.fail("patch_size", "only 1 is supported: rows come packed");
   std::int64_t turned = 0;
   for (const std::int64_t dims : c.sizes("axes_dims_rope", {16, 56, 56})) turned += dims;
-  if (turned != head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
+  if (turned != n.head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
+  return n;
+}
+
+Ref flux_image(Draft& d, const FluxSizes& n) {
+  const Ref rows = d.enter(RowsInput{.name = "hidden_states", .width = n.in, .patch = 2});
+  return d.stream(d.linear({.name = "x_embedder", .out = n.hidden}, rows));
+}
+Ref flux_text(const Config& c, Draft& d, const FluxSizes& n) {
+  return d.stream(d.linear({.name = "context_embedder", .out = n.hidden},
+                           text_input(d, c.size("joint_attention_dim", 4096))));
+}
+
+JointBlock flux_block(Draft& d, const FluxSizes& n) {
+  return {.d = d,
+          .hidden = n.hidden,
+          .attention = {.rows = {.name = "attn",
+                                 .heads = n.heads,
+                                 .head_dim = n.head_dim,
+                                 .norm = NormKind::rms_fused,
+                                 .turned = Turned{.table = "rope"}},
+                        .turn = JointTurn::both_joined}};
+}
+
+ModelSpec flux(const Config& c) {
+  Draft d;
+  const FluxSizes n = flux_sizes(c);
   JointRows x;
-  x.image =
-      d.stream(d.linear({.name = "x_embedder", .out = hidden},
-                        d.enter(RowsInput{.name = "hidden_states", .width = in, .patch = 2})));
+  x.image = flux_image(d, n);
   const Ref condition =
-      time_and_text(d, "time_text_embed", hidden, c.flag("guidance_embeds", false),
+      time_and_text(d, "time_text_embed", n.hidden, c.flag("guidance_embeds", false),
                     {.name = "pooled_projections", .width = c.size("pooled_projection_dim", 768)});
-  x.text = d.stream(d.linear({.name = "context_embedder", .out = hidden},
-                             text_input(d, c.size("joint_attention_dim", 4096))));
-  const JointBlock block{.d = d,
-                         .hidden = hidden,
-                         .attention = {.rows = {.name = "attn",
-                                                .heads = heads,
-                                                .head_dim = head_dim,
-                                                .norm = NormKind::rms_fused,
-                                                .turned = Turned{.table = "rope"}},
-                                       .turn = JointTurn::both_joined}};
-  const std::int64_t layers = layers_of(c, "num_layers", 19);
-  const std::int64_t single = c.size("num_single_layers", 38);
-  for (std::int64_t i = 0; i < layers; ++i) {
+  x.text = flux_text(c, d, n);
+  const JointBlock block = flux_block(d, n);
+  for (std::int64_t i = 0; i < n.layers; ++i) {
     d.layer("transformer_blocks", i, "block");
     x = block.run(x, condition, /*dual=*/false, /*last=*/false);
   }
-  for (std::int64_t i = 0; i < single; ++i) {
+  for (std::int64_t i = 0; i < n.single; ++i) {
     d.layer("single_transformer_blocks", i, "single");
-    const auto by = [&] { return Parts{modulation(d, "norm", 3, hidden, condition), 3}; };
-    x = flux_single(block, x, by, i + 1 == single);
+    const auto by = [&] { return Parts{modulation(d, "norm", 3, n.hidden, condition), 3}; };
+    x = flux_single(block, x, by, i + 1 == n.single);
   }
   d.outside("head");
-  const Ref rows = modulated_end(d, "norm_out", end_norm(hidden), x.image, condition);
-  const std::int64_t out = c.optional_size("out_channels", in).value_or(in);
-  d.sum_loss(d.linear({.name = "proj_out", .out = out}, rows));
+  const Ref rows = modulated_end(d, "norm_out", end_norm(n.hidden), x.image, condition);
+  d.sum_loss(d.linear({.name = "proj_out", .out = n.out}, rows));
   d.note(
       fmt::format("{} blocks: joint attention of image and text, {} heads of {}, queries and keys "
                   "normed; MLPs of {}; all modulated",
-                  layers, heads, head_dim, 4 * hidden));
-  d.note(fmt::format("{} blocks of one stream: attention and an MLP of the same rows", single));
+                  n.layers, n.heads, n.head_dim, 4 * n.hidden));
+  d.note(fmt::format("{} blocks of one stream: attention and an MLP of the same rows", n.single));
   return drafted(d, {.side = 128, .coarsest = 2, .text = 512});  // the pipeline's
 }
 
@@ -229,55 +250,34 @@ Ref chroma_numbers(const Config& c, Draft& d, std::int64_t hidden, std::int64_t 
 
 ModelSpec chroma(const Config& c) {
   Draft d;
-  const std::int64_t in = c.size("in_channels", 64);
-  const std::int64_t heads = c.size("num_attention_heads", 24);
-  const std::int64_t head_dim = c.size("attention_head_dim", 128);
-  const std::int64_t hidden = heads * head_dim;
-  if (c.size("patch_size", 1) != 1) c.fail("patch_size", "only 1 is supported: rows come packed");
-  std::int64_t turned = 0;
-  for (const std::int64_t dims : c.sizes("axes_dims_rope", {16, 56, 56})) turned += dims;
-  if (turned != head_dim) c.fail("axes_dims_rope", "does not add up to attention_head_dim");
-  const std::int64_t layers = layers_of(c, "num_layers", 19);
-  const std::int64_t single = c.size("num_single_layers", 38);
+  const FluxSizes n = flux_sizes(c);
   constexpr std::int64_t each = 6, of_single = 3, of_end = 2;
-  const std::int64_t of_text = of_single * single + each * layers;
-  const std::int64_t all = of_text + each * layers + of_end;
+  const std::int64_t of_text = of_single * n.single + each * n.layers;
+  const std::int64_t all = of_text + each * n.layers + of_end;
   JointRows x;
-  x.image =
-      d.stream(d.linear({.name = "x_embedder", .out = hidden},
-                        d.enter(RowsInput{.name = "hidden_states", .width = in, .patch = 2})));
-  const Ref rows = chroma_numbers(c, d, hidden, all);
-  x.text = d.stream(d.linear({.name = "context_embedder", .out = hidden},
-                             text_input(d, c.size("joint_attention_dim", 4096))));
-  const JointBlock block{.d = d,
-                         .hidden = hidden,
-                         .attention = {.rows = {.name = "attn",
-                                                .heads = heads,
-                                                .head_dim = head_dim,
-                                                .norm = NormKind::rms_fused,
-                                                .turned = Turned{.table = "rope"}},
-                                       .turn = JointTurn::both_joined}};
+  x.image = flux_image(d, n);
+  const Ref rows = chroma_numbers(c, d, n.hidden, all);
+  x.text = flux_text(c, d, n);
+  const JointBlock block = flux_block(d, n);
   const Chroma net{.d = d, .block = block, .rows = rows};
-  for (std::int64_t i = 0; i < layers; ++i) {
+  for (std::int64_t i = 0; i < n.layers; ++i) {
     d.layer("transformer_blocks", i, "block");
-    x = net.both(x, of_single * single + each * i, of_text + each * i);
+    x = net.both(x, of_single * n.single + each * i, of_text + each * i);
   }
-  for (std::int64_t i = 0; i < single; ++i) {
+  for (std::int64_t i = 0; i < n.single; ++i) {
     d.layer("single_transformer_blocks", i, "single");
-    const auto by = [&] {
-      return Parts{d.flattened(net.some(of_single * i, of_single)), of_single};
-    };
-    x = flux_single(block, x, by, i + 1 == single);
+    const std::int64_t first = of_single * i;
+    const auto by = [&] { return Parts{d.flattened(net.some(first, of_single)), of_single}; };
+    x = flux_single(block, x, by, i + 1 == n.single);
   }
   d.outside("head");
   const Parts by{d.flattened(net.some(all - of_end, of_end)), of_end};
   const Ref end = modulated(d, d.norm(plain_norm("norm_out.norm"), x.image), by, 0, 1);
-  const std::int64_t out = c.optional_size("out_channels", in).value_or(in);
-  d.sum_loss(d.linear({.name = "proj_out", .out = out}, end));
+  d.sum_loss(d.linear({.name = "proj_out", .out = n.out}, end));
   d.note(
       fmt::format("{} blocks: joint attention of image and text, {} heads of {}; {} blocks of one "
                   "stream; {} vectors that modulate, of one network",
-                  layers, heads, head_dim, single, all));
+                  n.layers, n.heads, n.head_dim, n.single, all));
   return drafted(d, {.side = 128, .coarsest = 2, .text = 512});  // the pipeline's
 }
 

@@ -3,20 +3,13 @@
 #include <algorithm>
 
 #include "workloads/models/families/families.hpp"
-#include "workloads/models/families/vision.hpp"
+#include "workloads/models/families/vision_rows.hpp"
 #include "workloads/networks/rows.hpp"
 
 namespace shardsim::models {
 namespace {
 
-struct Swin2Block {
-  std::int64_t width = 0, heads = 0, window = 0, ffn = 0;
-  bool shifted = false, qkv_bias = true;
-  double drop_path = 0, dropout = 0, attention_dropout = 0;
-  std::string activation;
-};
-
-Ref swin2_block(Draft& d, const Swin2Block& n, Ref x) {
+Ref swin2_block(Draft& d, const SwinBlock& n, Ref x) {
   constexpr std::int64_t bias_width = 512;
   const std::int64_t span = 2 * n.window - 1;
   const Ref windows = d.windows(n.window, x);
@@ -48,47 +41,27 @@ Ref swin2_block(Draft& d, const Swin2Block& n, Ref x) {
 
 // The normed rows of the last stage.
 Ref swin2_rows(const Config& c, Draft& d, const std::string& prefix) {
-  const std::int64_t image = c.size("image_size", 224);
-  const std::int64_t patch = c.size("patch_size", 4);
-  const std::int64_t width = c.size("embed_dim", 96);
-  const std::int64_t window = c.size("window_size", 7);
-  const auto depths = c.sizes("depths", {2, 2, 6, 2});
-  const auto heads = c.sizes("num_heads|num_attention_heads", {3, 6, 12, 24});
-  if (heads.size() != depths.size()) c.fail("num_heads", "has not one entry for each stage");
+  const SwinSizes sizes = read_swin_sizes(c);
   if (c.flag("use_absolute_embeddings", false)) {
     c.fail("use_absolute_embeddings", "is not supported: the table has a row too many");
   }
-  Swin2Block n{.qkv_bias = c.flag("qkv_bias", true),
-               .dropout = c.rate("hidden_dropout_prob", 0),
-               .attention_dropout = c.rate("attention_probs_dropout_prob", 0),
-               .activation = c.activation("hidden_act", "gelu")};
-  const double ratio = c.ratio("mlp_ratio", 4);
-  const double last = c.rate("drop_path_rate", 0.1);
-  std::int64_t all = 0;
-  for (const std::int64_t depth : depths) all += depth;
-  const std::string at = prefix + "embeddings.";
-  Ref x = d.rows(d.convolve(patches(at + "patch_embeddings.projection", width, patch),
-                            d.image(c.size("num_channels", 3))));
-  x = d.drop(n.dropout, d.norm(row_norm(at + "norm"), x));
+  Ref x = swin_patches(c, d, sizes, prefix);
   std::int64_t block = 0;
-  for (std::size_t s = 0; s < depths.size(); ++s) {
+  for (std::size_t s = 0; s < sizes.depths.size(); ++s) {
     d.layer(prefix + "encoder.layers", static_cast<std::int64_t>(s), "stage");
-    const std::int64_t side = (image / patch) >> s;
-    n.width = width << s;
-    n.heads = heads[s];
-    static_cast<void>(c.divided("embed_dim", n.width, "num_heads", n.heads));
-    n.window = std::min(window, side);
-    n.ffn = static_cast<std::int64_t>(ratio * static_cast<double>(n.width));
-    for (std::int64_t i = 0; i < depths[s]; ++i) {
+    const std::int64_t side = (sizes.image / sizes.patch) >> s;
+    SwinBlock n = sizes.block_of(c, s);
+    n.window = std::min(sizes.window, side);
+    for (std::int64_t i = 0; i < sizes.depths[s]; ++i) {
       const Draft::In of(d, "blocks." + std::to_string(i));
-      n.drop_path = rising_rate(last, block++, all);
-      n.shifted = i % 2 == 1 && side > n.window && window / 2 > 0;
+      n.drop_path = rising_rate(sizes.drop_path, block++, sizes.blocks);
+      n.shifted = i % 2 == 1 && side > n.window && sizes.window / 2 > 0;
       x = swin2_block(d, n, x);
     }
-    d.note("stage " + std::to_string(s) + ": " + std::to_string(depths[s]) + " blocks of " +
+    d.note("stage " + std::to_string(s) + ": " + std::to_string(sizes.depths[s]) + " blocks of " +
            std::to_string(n.heads) + " heads, width " + std::to_string(n.width) + ", windows " +
            std::to_string(n.window) + " x " + std::to_string(n.window));
-    if (s + 1 == depths.size()) break;
+    if (s + 1 == sizes.depths.size()) break;
     x = d.linear({.name = "downsample.reduction", .out = 2 * n.width, .bias = false}, d.merge(x));
     x = d.norm(row_norm("downsample.norm"), x);
   }

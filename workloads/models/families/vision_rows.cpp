@@ -38,6 +38,40 @@ OverlappingStages read_overlapping_stages(const Config& c, std::vector<std::int6
   return n;
 }
 
+SwinSizes read_swin_sizes(const Config& c) {
+  SwinSizes n;
+  n.image = c.size("image_size", 224);
+  n.patch = c.size("patch_size", 4);
+  n.width = c.size("embed_dim", 96);
+  n.window = c.size("window_size", 7);
+  n.depths = c.sizes("depths", {2, 2, 6, 2});
+  n.heads = c.sizes("num_heads|num_attention_heads", {3, 6, 12, 24});
+  if (n.heads.size() != n.depths.size()) c.fail("num_heads", "has not one entry for each stage");
+  for (const std::int64_t depth : n.depths) n.blocks += depth;
+  n.ratio = c.ratio("mlp_ratio", 4);
+  n.drop_path = c.rate("drop_path_rate", 0.1);
+  return n;
+}
+
+SwinBlock SwinSizes::block_of(const Config& c, std::size_t stage) const {
+  SwinBlock block{.width = width << stage,
+                  .heads = heads[stage],
+                  .qkv_bias = c.flag("qkv_bias", true),
+                  .dropout = c.rate("hidden_dropout_prob", 0),
+                  .attention_dropout = c.rate("attention_probs_dropout_prob", 0),
+                  .activation = c.activation("hidden_act", "gelu")};
+  static_cast<void>(c.divided("embed_dim", block.width, "num_heads", block.heads));
+  block.ffn = static_cast<std::int64_t>(ratio * static_cast<double>(block.width));
+  return block;
+}
+
+Ref swin_patches(const Config& c, Draft& d, const SwinSizes& n, const std::string& prefix) {
+  const std::string at = prefix + "embeddings.";
+  const Ref x = d.rows(d.convolve(patches(at + "patch_embeddings.projection", n.width, n.patch),
+                                  d.image(c.size("num_channels", 3))));
+  return d.drop(c.rate("hidden_dropout_prob", 0), d.norm(row_norm(at + "norm"), x));
+}
+
 void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled) {
   const double dropout = c.rate("classifier_dropout_prob", usual_dropout);
   d.classes(

@@ -30,6 +30,26 @@ struct OverlappingStages {
                                                         std::vector<std::int64_t> ratios,
                                                         double drop_path);
 
+// Swin's and Swin 2's stages of windows.
+struct SwinBlock {
+  std::int64_t width = 0, heads = 0, window = 0, ffn = 0;
+  bool shifted = false, qkv_bias = true;
+  double drop_path = 0, dropout = 0, attention_dropout = 0;
+  std::string activation;
+};
+struct SwinSizes {
+  std::int64_t image = 0, patch = 0, width = 0, window = 0;
+  std::vector<std::int64_t> depths, heads;
+  std::int64_t blocks = 0;
+  double ratio = 0, drop_path = 0;
+  // What blocks of the stage have in common; its windows are the caller's.
+  [[nodiscard]] SwinBlock block_of(const Config& c, std::size_t stage) const;
+};
+[[nodiscard]] SwinSizes read_swin_sizes(const Config& c);
+// The first rows of its images, normed, of which a part is dropped.
+[[nodiscard]] Ref swin_patches(const Config& c, Draft& d, const SwinSizes& n,
+                               const std::string& prefix);
+
 // A product over what is left of `pooled`, of which a part is dropped, gives the classes.
 void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled);
 
