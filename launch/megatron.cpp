@@ -197,6 +197,13 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   read_megatron_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
+  if (facts.has("model.experts")) {
+    notes.emplace_back(
+        "rows of experts are added up for an auxiliary loss, and for biases of routers with "
+        "sigmoid "
+        "scores, whatever --moe-aux-loss-coeff, --moe-router-load-balancing-type and "
+        "--moe-router-enable-expert-bias say");
+  }
   read_megatron_overlap(facts, experiment);
   read_megatron_offload(facts, experiment);
   read_megatron_stages(facts, experiment);

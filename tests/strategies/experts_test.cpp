@@ -80,7 +80,7 @@ TEST_CASE("Experts are dealt out over neighbours that hold different tokens") {
 // combine_preprocess of Megatron-Core's token_dispatcher.py. Each device's 1,024 tokens visit two
 // experts, of 4,096 numbers, and two devices gather theirs.
 TEST_CASE("What split experts make is added up in the type of the router") {
-  const std::int64_t rows_of_layers = std::int64_t{2} * 1024 * 2 * 2 * 4096;
+  constexpr std::int64_t layers = 2, rows = 1024 * 2 * 2, numbers = 4096;
   const auto wide = [](const char* type, CollectiveKind kind) {
     const Plan plan = compile_with({{"parallel", 4}, {"router_dtype", type}}).plan;
     return test::payload(plan, [&](const Collective& c) {
@@ -88,7 +88,7 @@ TEST_CASE("What split experts make is added up in the type of the router") {
              c.payload >= Bytes(1 << 20);
     });
   };
-  CHECK(wide("fp32", CollectiveKind::reduce_scatter) == 4 * rows_of_layers);
+  CHECK(wide("fp32", CollectiveKind::reduce_scatter) == 4 * layers * rows * numbers);
   CHECK(wide("bf16", CollectiveKind::reduce_scatter) == 0);
 }
 

@@ -134,7 +134,10 @@ ModelSpec cogview(const Config& c, const CogViewNames& names, std::int64_t layer
       fmt::format("{} blocks of one stream of text and image: attention, {} heads of {}, queries "
                   "and keys normed; an MLP of {}; all modulated",
                   layers, heads, head_dim, 4 * hidden));
-  return drafted(d, {.side = side, .coarsest = patch, .text = names.turned ? 1024 : 224});
+  // The pipelines' max_sequence_length.
+  constexpr std::int64_t text_of_4 = 1024, text_of_3_plus = 224;
+  const std::int64_t text = names.turned ? text_of_4 : text_of_3_plus;
+  return drafted(d, {.side = side, .coarsest = patch, .text = text});
 }
 
 ModelSpec cogview3_plus(const Config& c) {
