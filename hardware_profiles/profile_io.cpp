@@ -31,18 +31,18 @@ constexpr std::array flop_units{Unit{"TFLOP/s", 1e12}, Unit{"GFLOP/s", 1e9}, Uni
 constexpr std::array time_units{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9},
                                 Unit{"ps", 1e-12}};
 constexpr std::array power_units{Unit{"W", 1}};
-constexpr std::array energy_units{Unit{"pJ", 1e-12}};
+constexpr std::array energy_units{Unit{"J", 1}, Unit{"pJ", 1e-12}};
 
-// The shortest text with a unit that parses back to exactly `value`; among equals the unit listed
-// first. `parse` is the parser of this kind of quantity, which `value` comes from.
+// The shortest text with a unit, of which there is one at least or which is the smallest, that
+// parses back to exactly `value`, or nothing; among equals the unit listed first. `parse` is the
+// parser of this kind of quantity, which `value` comes from.
 template <class Quantity>
-std::string exact_text(Quantity value, std::span<const Unit> units,
-                       Quantity (*parse)(std::string_view, const Place&)) {
-  if (value == Quantity{}) return fmt::format("0 {}", units.front().name);
+std::string shortest_text(Quantity value, std::span<const Unit> units, bool any_unit,
+                          Quantity (*parse)(std::string_view, const Place&)) {
   std::string best;
   for (const Unit& unit : units) {
     const double scaled = static_cast<double>(value.count()) / unit.factor;
-    if (scaled < 1 && &unit != &units.back()) continue;
+    if (scaled < 1 && !any_unit && &unit != &units.back()) continue;
     // Few digits first: dividing and multiplying by the unit may differ in the last bit.
     for (int digits = 1; digits <= 17; ++digits) {
       const std::string short_text = fmt::format("{:.{}g}", scaled, digits);
@@ -54,8 +54,19 @@ std::string exact_text(Quantity value, std::span<const Unit> units,
       break;
     }
   }
-  assert(!best.empty());
   return best;
+}
+
+// In a smaller unit no number of double precision may come to `value`: 0.001027 us is no number of
+// ps. In the unit with the factor 1 its own does.
+template <class Quantity>
+std::string exact_text(Quantity value, std::span<const Unit> units,
+                       Quantity (*parse)(std::string_view, const Place&)) {
+  if (value == Quantity{}) return fmt::format("0 {}", units.front().name);
+  std::string text = shortest_text(value, units, /*any_unit=*/false, parse);
+  if (text.empty()) text = shortest_text(value, units, /*any_unit=*/true, parse);
+  assert(!text.empty());
+  return text;
 }
 
 Json value_json(Bytes value) { return exact_text(value, byte_units, parse_bytes); }

@@ -55,6 +55,20 @@ TEST_CASE("a profile that is written reads back the same") {
   }
 }
 
+// What a fit tells is rounded to four digits of us (fitted_numbers.hpp). No number of ns or ps
+// comes to the first six, times 1e-9 or 1e-12.
+TEST_CASE("durations of any size are written so that they read back the same") {
+  Json profile = shipped_file("dgx-h100");
+  Json& latency = profile["cluster"]["scale_up"]["latency"]["value"];
+  for (const char* text : {"0.001027 us", "0.2814 us", "0.04359 us", "0.05731 us", "0.007352 us",
+                           "0.008578 us", "1.234 us", "4.321e+07 us"}) {
+    latency = text;
+    const Json written = profile_to_json(read_profile(profile, "a.json"));
+    const Json& again = written["cluster"]["scale_up"]["latency"]["value"];
+    CHECK(parse_seconds(again.get<std::string>(), {}) == parse_seconds(text, {}));
+  }
+}
+
 TEST_CASE("a network that reduces is read, written and read back") {
   const std::string file = SHARDSIM_SOURCE_DIR "/examples/machines/dgx-h100-sharp.json";
   const Profile profile = load_profile(file, {});
