@@ -40,6 +40,9 @@ void read_runtime_keys(const JsonReader& json, Runtime& runtime) {
   if (const auto late = json.find("late_head_gradients")) {
     runtime.late_head_gradients = late->integer(0, max_late_gradients);
   }
+  if (const auto outputs = json.find("return_outputs")) {
+    runtime.returns_outputs = outputs->boolean();
+  }
   if (const auto chunks = json.find("loss_chunks")) {
     runtime.loss_chunks = chunks->integer(1, max_loss_chunks);
   }
@@ -63,6 +66,7 @@ Json runtime_keys_to_json(const Runtime& runtime) {
           {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
           {"loss_chunks", runtime.loss_chunks},
           {"late_head_gradients", runtime.late_head_gradients},
+          {"return_outputs", runtime.returns_outputs},
           {"repeat_forward", enum_name("repeat_forward", runtime.repeats)},
           {"product_overlap", enum_name("product_overlap", runtime.product_overlap)},
           {"exchange_overlap", enum_name("exchange_overlap", runtime.exchange_overlap)},

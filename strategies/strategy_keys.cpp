@@ -71,6 +71,13 @@ const std::vector<StrategyKey> key_table = {
      "(torchtitan's "
      "ChunkedCELoss, which has 8)",
      /*of_recipes_alone=*/true},
+    {"return_outputs",
+     {},
+     "true, false",
+     "true of fsdp1 and fsdp2 in a pipeline",
+     "the last stage keeps its logits of each microbatch until the step ends, as PyTorch's "
+     "schedules do unless they are told otherwise",
+     /*of_recipes_alone=*/true},
     {"late_head_gradients",
      {},
      "a number, of microbatches",

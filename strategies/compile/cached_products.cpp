@@ -15,13 +15,55 @@ bool is_read(const BlockPass& pass, ValueId value) {
   });
 }
 
+bool is_policy(const Rematerialization& policy) {
+  return policy.policy == Rematerialization::Policy::of_jax &&
+         policy.save.front() == every_other_product;
+}
+
+bool is_kept_call(const Item& item) {
+  return is_scatter(item) ||
+         (item.kind == TaskKind::collective && item.collective.kind == CollectiveKind::all_to_all);
+}
+
+bool repeats(const Item& item, const Item& made) {
+  if (!is_kept_call(item) || item.collective.kind != made.collective.kind) return false;
+  // Named after what they make, but for the numbers of rows.
+  return item.name == made.name + ".recomputed" || (item.recompute && item.name == made.name);
+}
+
+// What the repeated call would make is there.
+void keep_result(const Item& made, std::size_t repeated, BlockPass& backward, SpmdStep& step) {
+  const ValueId there = made.results.front();
+  const ValueId again = backward.body[repeated].results.front();
+  step.values[at(there)].category = BufferCategory::activations;
+  for (Item& item : backward.body) {
+    std::replace(item.operands.begin(), item.operands.end(), again, there);
+  }
+  backward.body.erase(backward.body.begin() + static_cast<std::ptrdiff_t>(repeated));
+  for (Write& write : backward.writes) write.after -= write.after > repeated ? 1 : 0;
+}
+
 }  // namespace
+
+void keep_calls(const Workload& workload, const Rematerialization& policy, SpmdStep& step) {
+  if (!is_policy(policy)) return;
+  for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
+    if (!workload.blocks[b].is_layer) continue;
+    BlockPass& backward = step.blocks[b].backward;
+    for (const Item& made : step.blocks[b].forward.body) {
+      if (!is_kept_call(made)) continue;
+      const auto repeated = std::find_if(backward.body.begin(), backward.body.end(),
+                                         [&](const Item& item) { return repeats(item, made); });
+      if (repeated == backward.body.end()) continue;
+      const auto place = static_cast<std::size_t>(repeated - backward.body.begin());
+      keep_result(made, place, backward, step);
+    }
+  }
+}
 
 void hold_cached_products(const Workload& workload, const Rematerialization& policy,
                           SpmdStep& step) {
-  const bool caches = policy.policy == Rematerialization::Policy::of_jax &&
-                      policy.save.front() == every_other_product;
-  if (!caches) return;
+  if (!is_policy(policy)) return;
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     BlockPass& backward = step.blocks[b].backward;
     const auto first = std::find_if(backward.body.begin(), backward.body.end(),
@@ -30,11 +72,13 @@ void hold_cached_products(const Workload& workload, const Rematerialization& pol
     const auto kept = saved_by_policy(workload.blocks[b], every_other_product);
     const std::set<TensorId> saved(kept.begin(), kept.end());
     for (const Item& item : step.blocks[b].forward.body) {
-      if (item.kernel.kernel_class != KernelClass::matmul || item.kind != TaskKind::kernel)
-        continue;
+      const bool is_product =
+          item.kernel.kernel_class == KernelClass::matmul && item.kind == TaskKind::kernel;
+      if (!is_product && !is_kept_call(item)) continue;
       for (const ValueId result : item.results) {
         Value& value = step.values[at(result)];
-        if (!saved.contains(value.tensor) || is_read(backward, result)) continue;
+        const bool is_cached = is_kept_call(item) || saved.contains(value.tensor);
+        if (!is_cached || is_read(backward, result)) continue;
         value.category = BufferCategory::activations;
         first->operands.push_back(result);
       }

@@ -1,12 +1,13 @@
-// Products whose results a policy of PyTorch's selective checkpointing keeps although backward
-// reads none of them: eager PyTorch caches what the policy says as each operation ends, and gives
-// it back when the layer is computed again; a compiled layer keeps what backward reads alone.
+// Results that a policy of PyTorch's selective checkpointing keeps although backward reads none of
+// them, of products and of calls: eager PyTorch caches what the policy says as each operation ends,
+// and gives it back when the layer is computed again; a compiled layer keeps what backward reads
+// alone.
 //
 // Example: torchtitan's policy keeps every other product of a Llama layer, queries, values, gate
 // and, of no use to anybody, the output of the MLP: 64 MiB a layer for 8192 tokens of 4096 in bf16.
 //
-// Source: PyTorch 2.9, torch/utils/checkpoint.py, _CachingTorchDispatchMode; torchtitan of 2024-12,
-// parallelisms/parallelize_llama.py, _apply_ac_to_transformer_block.
+// Source: PyTorch 2.15, torch/utils/checkpoint.py, _CachingTorchDispatchMode; torchtitan 0.3.0,
+// distributed/activation_checkpoint.py, _get_default_save_ops.
 #pragma once
 
 #include "strategies/partition/spmd.hpp"
@@ -14,6 +15,10 @@
 #include "workloads/step/rematerialization.hpp"
 
 namespace shardsim {
+
+// `step` as partitioned: calls that scatter sums, and those that exchange rows, are not repeated,
+// as the policy has reduce_scatter_tensor and all_to_all_single; what goes into them is.
+void keep_calls(const Workload& workload, const Rematerialization& policy, SpmdStep& step);
 
 // `step` as partitioned: the first kernel of a layer's backward pass reads what is cached.
 void hold_cached_products(const Workload& workload, const Rematerialization& policy,

@@ -182,10 +182,11 @@ void ProgramEmitter::begin_segment() {
 void ProgramEmitter::end_segment(const Segment& segment, Phase phase) {
   const std::int64_t i = segment.instance.ordinal;
   if (segment.part != Part::input) {
-    emit_items(segment.pass.reductions, i);
-    accumulate(segment.pass, i);
+    // Before gradients are copied (PyTorch's FSDP: reshard comes first in post_backward).
     if (!stays(phase)) give_back(segment.pass, Of::block, i);
     if (!stays(phase) && segment.part == Part::weight) give_back(segment.pass, Of::within, i);
+    emit_items(segment.pass.reductions, i);
+    accumulate(segment.pass, i);
     for (const ValueId made : segment.pass.pass->made) made_.push_back(buffers_.buffer_of(made, i));
   }
   segment_ends_.push_back(last_kernel_);
@@ -265,6 +266,22 @@ bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
   });
 }
 
+// What a unit has copied in lies there until the next unit copies, which waits for the reduction
+// that reads it (FSDP2, _fsdp_param_group.py, post_backward: reduce_scatter_states).
+void ProgramEmitter::hold_copied_in(const Item& reduction, std::int64_t i) {
+  std::vector<BufferIndex> read;
+  for (const ValueId operand : reduction.operands) {
+    if (buffers_.value(operand).category != BufferCategory::communication) continue;
+    for_each_buffer(operand, i,
+                    [&](std::int64_t k) { read.push_back(buffers_.buffer_of(operand, k)); });
+  }
+  if (read.empty()) return;
+  for (const BufferIndex buffer : std::exchange(copied_in_, std::move(read))) {
+    if (kernel_before_ < buffers_[buffer].buffer.allocated_by) continue;
+    buffers_.use(buffer, kernel_before_, static_cast<std::size_t>(Stream::compute));
+  }
+}
+
 std::uint8_t ProgramEmitter::stream_of(const Item& item) const {
   if (is_host_copy(item.kind)) return host_copies(item.kind);
   if (is_host_work(item)) return static_cast<std::uint8_t>(host_stream());
@@ -318,7 +335,9 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   task.layer = layer_;
   task.microbatch = microbatch_;
   const TaskId id = add_task(task, after);
-  if (computes) last_kernel_ = id;
+  if (computes) kernel_before_ = std::exchange(last_kernel_, id);
+  const bool copies = input_.runtime.reductions.copies == GradientCopies::chunks;
+  if (copies && item.stream == Stream::reductions && is_scatter(item)) hold_copied_in(item, i);
 
   for (const ValueId operand : item.operands) {
     for_each_buffer(operand, i, [&](std::int64_t k) {

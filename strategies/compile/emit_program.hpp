@@ -121,9 +121,7 @@ class ProgramEmitter {
   [[nodiscard]] bool reduces_when_ready() const;
   void finish_gradients();
   void add_up_over_model(), add_up_shared();
-  void add_up_routing();
-  void scale_by_tokens();
-  void take_norm(), widen_gradients();
+  void add_up_routing(), scale_by_tokens(), take_norm(), widen_gradients();
   void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
   void update_with_host(std::int16_t stage);  // emit_hybrid_optimizer.cpp
@@ -299,6 +297,7 @@ class ProgramEmitter {
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i);
   [[nodiscard]] bool reads_parameter(const Item& item) const;
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
+  void hold_copied_in(const Item& reduction, std::int64_t i);
   // Of the segment that comes after so many others.
   [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
@@ -366,10 +365,11 @@ class ProgramEmitter {
   std::vector<TaskId> after_;                         // of the task that is being written
   std::vector<TaskId> segment_ends_;                  // last kernel of every segment so far
   std::vector<TaskId> segment_reductions_;            // last_reduction_ of every segment so far
-  TaskId last_kernel_ = no_task;
-  TaskId last_reduction_ = no_task;    // of this segment that gives memory back
-  TaskId awaited_ = no_task;           // by the next kernel
-  std::vector<TaskId> awaited_sends_;  // by the next kernel, too; and receives in an exchange
+  TaskId last_kernel_ = no_task, kernel_before_ = no_task;
+  std::vector<BufferIndex> copied_in_;  // by the last unit, for its reduction
+  TaskId last_reduction_ = no_task;     // of this segment that gives memory back
+  TaskId awaited_ = no_task;            // by the next kernel
+  std::vector<TaskId> awaited_sends_;   // by the next kernel, too; and receives in an exchange
   std::array<std::size_t, 2> last_send_{no_place, no_place};  // of activations, of gradients
   std::map<std::size_t, std::vector<TaskId>> sends_;  // that nobody awaits yet, by place of call
   // Of overlapped passes, forward's and backward's: what their messages follow; no_task: all.

@@ -241,4 +241,44 @@ void spread_split_loss(SpmdStep& step) {
   }
 }
 
+void keep_outputs(SpmdStep& step) {
+  for (BlockProgram& block : step.blocks) {
+    const std::vector<Item>& body = block.forward.body;
+    const auto makes = [&](ValueId result) {
+      return std::find_if(body.begin(), body.end(), [&](const Item& item) {
+        return std::count(item.results.begin(), item.results.end(), result) > 0;
+      });
+    };
+    const auto loss = std::find_if(
+        body.begin(), body.end(), [](const Item& item) { return item.kernel.op == "log_softmax"; });
+    if (loss == body.end()) continue;
+    ValueId logits = loss->operands.front();
+    const auto cast = makes(logits);
+    if (cast != body.end() && cast->kernel.op == "cast") logits = cast->operands.front();
+    while (step.values[at(logits)].storage != no_value) logits = step.values[at(logits)].storage;
+    step.values[at(logits)].to_end = true;
+    step.values[at(logits)].category = BufferCategory::activations;
+  }
+}
+
+void make_whole_tables(SpmdStep& step) {
+  for (BlockProgram& block : step.blocks) {
+    for (Item& item : block.backward.body) {
+      if (item.kernel.op != "embedding_backward") continue;
+      Value whole = step.values[at(item.results.front())];
+      std::int64_t parts = 1;
+      for (const AxisRef& axis : split_axes(whole.sharding)) parts *= axis.size;
+      if (parts == 1) continue;
+      item.kernel.bytes += (parts + 1) * whole.bytes;  // written whole, a part read again
+      whole.name += ".whole";
+      whole.tensor = no_tensor;
+      whole.storage = no_value;
+      whole.category = BufferCategory::temporaries;
+      whole.bytes = parts * whole.bytes;
+      item.results.push_back(static_cast<ValueId>(step.values.size()));
+      step.values.push_back(std::move(whole));
+    }
+  }
+}
+
 }  // namespace shardsim

@@ -26,4 +26,12 @@ void place_results(SpmdStep& step, const KernelChoice& choice);
 // _nll_loss_and_log_softmax_backward). Nothing where no vocabulary is split.
 void spread_split_loss(SpmdStep& step);
 
+// Logits of all microbatches stay until the step ends, as they come of the head.
+void keep_outputs(SpmdStep& step);
+
+// DTensor's gradient of a table of embeddings of which a device has a part: rows of all of it, of
+// which the part is copied then (torch/distributed/tensor/_ops/_embedding_ops.py: of a gradient
+// that is whole the operator makes what it is told the number of rows of).
+void make_whole_tables(SpmdStep& step);
+
 }  // namespace shardsim

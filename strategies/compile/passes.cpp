@@ -67,7 +67,9 @@ void partition(Compilation& c) {
 }
 
 void list_kernels(Compilation& c) {
-  bool spreads_loss = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
+  const bool has_dtensors = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
+  bool spreads_loss = has_dtensors;
+  keep_calls(c.workload, c.step.rematerialization, c.spmd);
   if (c.strategy.kernels.is_null()) {
     c.spmd = with_padded_products(std::move(c.spmd));
   } else {
@@ -79,6 +81,8 @@ void list_kernels(Compilation& c) {
     if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);
   }
   if (spreads_loss) spread_split_loss(c.spmd);
+  if (has_dtensors) make_whole_tables(c.spmd);
+  if (c.strategy.runtime.returns_outputs && c.strategy.pipeline) keep_outputs(c.spmd);
   hold_rows(c.workload, c.spmd);
 }
 

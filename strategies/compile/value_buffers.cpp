@@ -158,6 +158,7 @@ BufferIndex ValueBuffers::open(ValueId id, std::int64_t i, TaskId task) {
   open.buffer.bytes = v.bytes;
   open.buffer.allocated_by = task;
   open.buffer.on_host = v.on_host;
+  open.to_end = v.to_end;
   buffers_.push_back(open);
   return static_cast<BufferIndex>(buffers_.size()) - 1;
 }
@@ -176,6 +177,7 @@ void ValueBuffers::close(Program& program) const {
     for (const TaskId task : open.last_use) {
       if (task != no_task && !open.persistent) last.push_back(task);
     }
+    if (open.to_end) last.assign(1, static_cast<TaskId>(program.tasks.size()) - 1);
     std::sort(last.begin(), last.end());
     (void)program.add_buffer(open.buffer, last);
   }

@@ -28,6 +28,7 @@ inline constexpr std::size_t most_streams = 12;
 struct OpenBuffer {
   Buffer buffer;
   bool persistent = false;
+  bool to_end = false;              // the step's last task gives it back
   bool opens_when_written = false;  // by an item, rather than with the task that is given
   TaskId written_by = no_task;
   std::array<TaskId, most_streams> last_use{};

@@ -43,6 +43,7 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   runtime.reductions.copies = GradientCopies::chunks;
   runtime.reductions.model_sums = ModelSums::apart;
   runtime.repeats = RepeatForward::when_needed;
+  runtime.returns_outputs = has_axis(mesh, roles, AxisRole::stages);
   read_kernels(strategy, options);
   split_context_as_torch(mesh, roles, options);
   options.shards_over_context = !options.sequence_axes.empty();
@@ -71,6 +72,7 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   options.runtime.repeats = RepeatForward::to_end;  // distributed/activation_checkpoint.py, 0.3
   options.runtime.units = UnitsOf::layers_and_ends;
   options.runtime.clips = true;
+  options.runtime.returns_outputs = false;  // torchtitan 0.3.0, trainer.py
   if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
 }
 

@@ -31,6 +31,7 @@ struct Value {
   bool persistent = false;     // there before the step and after it
   ValueId storage = no_value;  // lives in the storage of this value (slices, in-place results)
   bool on_host = false;        // in the memory of the device's host
+  bool to_end = false;         // from where it is made till the step ends
 };
 
 // Streams of the plan, in order.
@@ -49,6 +50,11 @@ struct Item {
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
 };
+
+[[nodiscard]] inline bool is_scatter(const Item& item) {
+  return item.kind == TaskKind::collective &&
+         item.collective.kind == CollectiveKind::reduce_scatter;
+}
 
 // A gradient is complete, as an op leaves it, and has to get to where it is kept.
 struct Write {

@@ -179,6 +179,17 @@ void SpmdBuilder::count_instances(Item& item, std::size_t block) const {
   }
 }
 
+void SpmdBuilder::hold_padding(const Item& item) {
+  if (item.kind != TaskKind::collective) return;
+  const bool gathers = item.collective.kind == CollectiveKind::all_gather;
+  if (!gathers && !is_scatter(item)) return;
+  const std::vector<ValueId>& whole = gathers ? item.results : item.operands;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    Value& padded = value(whole[i]);
+    padded.bytes = std::max(padded.bytes, item.collective.parts[i].payload);
+  }
+}
+
 Bytes SpmdBuilder::bytes_of(const std::vector<ValueId>& values) const {
   Bytes bytes{0};
   for (const ValueId v : values) bytes += value(v).bytes;

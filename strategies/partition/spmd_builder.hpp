@@ -67,6 +67,8 @@ class SpmdBuilder {
   // Of an item of `block`, whose operands and results may be of layers elsewhere: these stand for
   // all instances of their layers, and their sizes count so often.
   void count_instances(Item& item, std::size_t block) const;
+  // What a gather has brought, and what is scattered, lies there with its padding.
+  void hold_padding(const Item& item);
 
   // "fsdp", "data and model".
   [[nodiscard]] std::string names(const AxisList& axes) const;

@@ -127,10 +127,13 @@ void GradientReductions::reduce_one_by_one(BlockPass& pass) {
   pass.body = std::move(body);
 }
 
+bool GradientReductions::reduces_now() const {
+  return microbatches_ == 1 || runtime_.each_microbatch != ReduceEachMicrobatch::none;
+}
+
 Sharding GradientReductions::reduced_each_time(const Sharding& made, const Sharding& target) const {
-  const bool all = runtime_.each_microbatch == ReduceEachMicrobatch::all;
-  if (microbatches_ == 1 || all) return target;
-  if (runtime_.each_microbatch == ReduceEachMicrobatch::none) return made;
+  if (!reduces_now()) return made;
+  if (microbatches_ == 1 || runtime_.each_microbatch == ReduceEachMicrobatch::all) return target;
   const AxisList shards = split_axes(target);
   const auto scatters = [&](const AxisRef& axis) { return overlaps_any(axis, shards); };
   if (std::none_of(made.partial.begin(), made.partial.end(), scatters)) return made;
@@ -199,7 +202,13 @@ std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradien
                                                     const GradientsReduced& reason,
                                                     std::vector<Item>& items) {
   if (runtime_.model_sums == ModelSums::apart) add_over_model(gradients, to, reason, items);
-  return builder_.bring_together(gradients, to, Stream::reductions, reason.unit, reason, items);
+  const std::size_t begin = items.size();
+  std::vector<ValueId> home =
+      builder_.bring_together(gradients, to, Stream::reductions, reason.unit, reason, items);
+  if (runtime_.copies == GradientCopies::chunks) {
+    for (std::size_t i = begin; i < items.size(); ++i) builder_.hold_padding(items[i]);
+  }
+  return home;
 }
 
 AxisList GradientReductions::model_axes(TensorId parameter) const {
@@ -235,22 +244,31 @@ std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gra
         builder_.copy(fmt::format("{} gradients joined", unit), narrow, Stream::compute));
   }
   const std::size_t begin = items.size();
-  const std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
-  copy_in(cast, unit, begin, items);
+  std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
+  copy_in(cast, of_narrow, unit, begin, items);
   for (std::size_t i = 0, k = 0; i < gradients.size(); ++i) {
     if (!is_wide(gradients[i])) gradients[i] = cast[k++];
   }
   return gradients;
 }
 
-// `begin`: where the kernel that has cast them is, where they are cast.
-void GradientReductions::copy_in(const std::vector<ValueId>& cast, std::string_view unit,
-                                 std::size_t begin, std::vector<Item>& items) const {
+// `begin`: where the kernel that has cast them is, where they are cast. What moves is copied, into
+// one array for all.
+void GradientReductions::copy_in(std::vector<ValueId>& cast,
+                                 const std::vector<BufferCategory>& categories,
+                                 std::string_view unit, std::size_t begin,
+                                 std::vector<Item>& items) {
   if (cast.empty()) return;
   if (runtime_.copies == GradientCopies::chunks) {
     if (begin == items.size()) {
-      items.push_back(
-          builder_.copy(fmt::format("{} gradients copied in", unit), cast, Stream::compute));
+      Item copy = builder_.copy(fmt::format("{} gradients copied in", unit), cast, Stream::compute);
+      for (std::size_t i = 0; i < cast.size() && reduces_now(); ++i) {
+        if (categories[i] != BufferCategory::communication) continue;
+        const Value from = builder_.value(cast[i]);
+        cast[i] = builder_.add_value(from.tensor, from.sharding, from.dtype, categories[i]);
+        copy.results.push_back(cast[i]);
+      }
+      items.push_back(std::move(copy));
     }
     items.back().stream = Stream::compute;
   } else if (runtime_.copies == GradientCopies::flat) {
@@ -319,7 +337,9 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
   const auto keep = [&](const std::vector<TensorId>& owners,
                         const std::vector<ValueId>& gradients) {
     for (std::size_t i = 0; i < owners.size(); ++i) {
-      builder_.value(gradients[i]).category = BufferCategory::gradients;
+      ValueId stored = gradients[i];  // a sum over replicas lies where its summand was
+      while (builder_.value(stored).storage != no_value) stored = builder_.value(stored).storage;
+      builder_.value(stored).category = BufferCategory::gradients;
       gradients_[owners[i]] = gradients[i];
     }
   };

@@ -70,9 +70,10 @@ class GradientReductions {
                                                     const std::vector<Sharding>& to,
                                                     std::string_view unit,
                                                     std::vector<Item>& items);
+  [[nodiscard]] bool reduces_now() const;  // anything, in a microbatch that is not the last
   // Behind: all, in the dtype that they are kept in.
-  void copy_in(const std::vector<ValueId>& cast, std::string_view unit, std::size_t begin,
-               std::vector<Item>& items) const;
+  void copy_in(std::vector<ValueId>& cast, const std::vector<BufferCategory>& categories,
+               std::string_view unit, std::size_t begin, std::vector<Item>& items);
   [[nodiscard]] std::vector<ValueId> cast_to_keep(std::vector<ValueId> gradients,
                                                   std::string_view unit, std::vector<Item>& items);
   [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients, DType dtype,

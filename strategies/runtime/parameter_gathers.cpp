@@ -218,6 +218,9 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
                             from_slices, phase};
   const std::vector<ValueId> arrived =
       builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
+  if (runtime_.copied_out) {
+    for (std::size_t i = begin; i < items.size(); ++i) builder_.hold_padding(items[i]);
+  }
   fulfil(targets, arrived, unit, items);
   add_cast(then_from, then_to);
   if (runtime_.copied_out && !targets.empty()) {

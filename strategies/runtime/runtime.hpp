@@ -244,6 +244,9 @@ struct Runtime {
   // Of a pipeline's last stage: gradients of the head's weights, of the first so many microbatches,
   // are made at the end (head_gradient.hpp).
   std::int64_t late_head_gradients = 0;
+  // Of a pipeline: what the last stage makes of each microbatch stays until the step ends, for the
+  // caller (torch.distributed.pipelining, schedules.py, step: return_outputs, True by default).
+  bool returns_outputs = false;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
   // Of a flat optimizer: its state, and its work. Gradients leave as they are reduced, but those of

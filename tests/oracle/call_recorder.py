@@ -4,12 +4,15 @@ import weakref
 
 import torch
 import torch.distributed
+from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 KINDS = {"_allgather_base_": "all_gather", "_reduce_scatter_base_": "reduce_scatter",
          "allreduce_": "all_reduce", "alltoall_base_": "all_to_all", "send": "send",
          "recv_": "recv", "broadcast_": "broadcast", "allgather_": "all_gather",
-         "reduce_scatter_": "reduce_scatter"}
+         "reduce_scatter_": "reduce_scatter", "scatter_": "scatter"}
+FUNCTIONAL = {"all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter",
+              "all_reduce": "all_reduce", "all_to_all_single": "all_to_all"}
 
 
 def size(tensors):
@@ -34,10 +37,14 @@ class Recorder(TorchDispatchMode):
         self.before = set()
 
     def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
+        if any(issubclass(kind, DTensor) for kind in types_):
+            return NotImplemented  # what it is made of comes here
         namespace, name = str(func).split(".")[:2]
         if namespace == "c10d":
             self.call(name, args)
         result = func(*args, **(kwargs or {}))
+        if namespace == "_c10d_functional" and name in FUNCTIONAL:
+            self.functional_call(name, args, result)
         for leaf in torch.utils._pytree.tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 self.see(leaf)
@@ -54,10 +61,18 @@ class Recorder(TorchDispatchMode):
         self.live += count
         self.peak = max(self.peak, self.live)
 
-        def gone(_, key=key, count=count):
-            if self.storages.pop(key, None) is not None:
-                self.live -= count
+        def gone(_, key=key):
+            self.live -= self.storages.pop(key, (None, 0))[1]
         self.storages[key] = (weakref.ref(storage, gone), count)
+
+    def resize(self, tensor, count):
+        """Its storage has other bytes from here on."""
+        key = tensor.untyped_storage()._cdata
+        if key in self.storages:
+            reference, before = self.storages[key]
+            self.storages[key] = (reference, count)
+            self.live += count - before
+            self.peak = max(self.peak, self.live)
 
     def left(self):
         """Bytes of the step's messages that nobody has freed."""
@@ -88,9 +103,22 @@ class Recorder(TorchDispatchMode):
                 outputs, inputs = [tensors[0]], [tensors[1]]
         else:
             outputs = inputs = tensors[:1]
-        self.calls.append({"phase": self.phase, "kind": kind, "axis": self.groups[group.group_name],
-                           "group_size": group.size(), "bytes_in": size(inputs),
-                           "bytes_out": size(outputs)})
+        self.add(kind, group.group_name, inputs, outputs)
+
+    def functional_call(self, name, args, result):
+        kind = FUNCTIONAL[name]
+        splits = {}
+        if kind == "all_to_all":
+            splits = {"out_splits": [str(n) for n in args[1]], "in_splits": [str(n) for n in args[2]]}
+        group = args[-1] if isinstance(args[-1], str) else args[-1].group_name
+        self.add(kind, group, [args[0]], [result], **splits)
+
+    def add(self, kind, group, inputs, outputs, **more):
+        size_of_group = torch.distributed.distributed_c10d._resolve_process_group(group).size()
+        self.calls.append({"phase": self.phase, "kind": kind, "axis": self.groups[group],
+                           "group_size": size_of_group,
+                           "dtype": str(inputs[0].dtype).removeprefix("torch."),
+                           "bytes_in": size(inputs), "bytes_out": size(outputs), **more})
 
 
 def as_one_kernel(function):
@@ -103,6 +131,6 @@ def as_one_kernel(function):
             Recorder.within_kernel = outer
         for leaf in torch.utils._pytree.tree_leaves(results):
             if isinstance(leaf, torch.Tensor) and Recorder.current:
-                Recorder.current.see(leaf)
+                Recorder.current.see(leaf._local_tensor if isinstance(leaf, DTensor) else leaf)
         return results
     return run

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -13,13 +14,13 @@
 #include "base/json.hpp"
 #include "model_step.hpp"
 #include "tests/base/golden_files.hpp"
+#include "torch_memory.hpp"
 #include "torch_records.hpp"
 
 namespace shardsim::torch_pipeline_test {
 namespace {
 
 using test::Calls;
-using test::compile_step;
 using test::golden_files;
 using test::golden_folder;
 using test::held_bytes;
@@ -28,6 +29,9 @@ using test::recorded_calls;
 using test::same_calls;
 using test::usual_step;
 
+constexpr double of_peak = 0.03;
+constexpr double of_known = 0.06;
+
 struct Rank {
   const Json& record;
   const Json& settings;
@@ -35,8 +39,11 @@ struct Rank {
 };
 
 CompiledStep compile_record(const Rank& rank) {
-  const std::map<std::string, std::string> models = {{"Llama-3.1-8B", "llama-3.1-8b"},
-                                                     {"Llama-3.1-70B", "llama-3.1-70b"}};
+  Json model = rank.record["model"];
+  for (const std::string key :
+       {"name", "qk_norm", "attention_bias", "num_local_experts", "num_experts_per_tok"}) {
+    model.erase(key);
+  }
   const Json& settings = rank.settings;
   std::vector<MeshAxis> axes;
   for (const Json& axis : rank.record["mesh"]) axes.push_back({axis[0], axis[1]});
@@ -45,7 +52,7 @@ CompiledStep compile_record(const Rank& rank) {
       {"name", "fsdp2"},
       {"reshard_after_forward", settings["reshard_after_forward"]},
       {"pipeline", {{"schedule", settings["schedule"]}, {"virtual_stages", settings["v"]}}}};
-  if (settings["tp"] > 1) strategy["sequence_parallel"] = true;
+  if (settings["tp"] > 1) strategy["sequence_parallel"] = settings["sp"];
   Step step = usual_step();
   step.gradient_clipping = true;
   step.batch = rank.record["batch"]["per_rank"].get<std::int64_t>() *
@@ -59,7 +66,17 @@ CompiledStep compile_record(const Rank& rank) {
   if (settings["ac"] == "full") {
     step.rematerialization.policy = Rematerialization::Policy::full;
   }
-  return compile_step(models.at(rank.record["model"]["name"]), Mesh(axes), strategy.dump(), step);
+  const Mesh mesh(axes);
+  const ModelConfig config =
+      load_model_config(JsonReader(model, {rank.record["id"], "/model"}), "");
+  return compile(build_step(config, step), step, mesh,
+                 read_strategy(JsonReader(strategy, {rank.record["id"], "/strategy"}), mesh));
+}
+
+// Where the gradient of a split table of embeddings is made last, while gradients of all microbatches
+// are there whole, PyTorch has up to three such tables more at a time than the plan.
+bool is_known_to_differ(const Rank& rank) {
+  return rank.settings["tp"] > 1 && rank.number == 0;
 }
 
 bool agrees(const Json& record) {
@@ -84,6 +101,13 @@ bool agrees(const Json& record) {
   for (const Json& p : record["params_local"]) tensors += p["count"].get<std::int64_t>();
   compare("moments", BufferCategory::optimizer,
           memory["opt_state"].get<std::int64_t>() - 4 * tensors);
+  const double peak = test::replayed_peak(program);
+  const double theirs_peak = memory["total"];
+  if (std::abs(peak / theirs_peak - 1) > (is_known_to_differ(rank) ? of_known : of_peak)) {
+    std::cout << "  " << id << ": peak " << peak << ", PyTorch " << theirs_peak << " ("
+              << 100 * (peak / theirs_peak - 1) << " %)\n";
+    same = false;
+  }
   return same;
 }
 

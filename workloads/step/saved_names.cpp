@@ -107,16 +107,22 @@ constexpr std::array saved{
     SavedName{"kv_wa_proj",
               [](const Block& b) { return latents(b, OpPart::key_latent, OpKind::einsum); }}};
 
-// In the order of the forward pass.
+// In the order of the forward pass. What comes of one tensor into an attention is one product.
 Tensors every_other(const Block& block) {
   bool keeps = false;
+  TensorId read = no_tensor;  // by the projections into an attention
   return results_of(block, [&](const Op& op) {
     const OpKind kind = kind_of(op);
     if (op.function == Function::matmul || op.function == Function::linear) {
-      // Routers' are computed again and not counted (per_op_sac_force_recompute_mm_shapes_by_fqns).
-      return op.module != OpModule::experts && (keeps = !keeps);
+      // Routers' are computed again and not counted (force_recompute_mm_shapes_by_fqns).
+      if (op.module == OpModule::experts) return false;
+      const TensorId reads = op.operands.front().tensor;
+      const bool is_joint = op.part == OpPart::input_projection && reads == read;
+      if (op.part == OpPart::input_projection) read = reads;
+      return is_joint ? keeps : (keeps = !keeps);
     }
-    return kind == OpKind::attention || kind == OpKind::scan || kind == OpKind::chunked_scan;
+    return kind == OpKind::attention || kind == OpKind::scan || kind == OpKind::chunked_scan ||
+           op.function == Function::top_k;
   });
 }
 

@@ -27,9 +27,11 @@
 //                                        minimal and checkpoint_dots, on the host
 //   checkpoint_dots, dots_saveable, and with _with_no_batch_dims   results of matmuls. Attention is
 //                                        a kernel, not a dot; nor are products grouped by expert
-//   every_other_product                  the first, third, fifth, ... of them, and attention: what
-//                                        torchtitan's checkpoints per operation keep
-//                                        (selective_ac_option = "op", activation_checkpoint.py)
+//   every_other_product                  the first, third, fifth, ... of them, attention, what a
+//                                        router chooses, and what calls scatter and exchange: what
+//                                        torchtitan's checkpoints per operation keep (SelectiveAC,
+//                                        torchtitan 0.3.0, distributed/activation_checkpoint.py;
+//                                        queries, keys and values are one product)
 //
 // Modules are Megatron's (--recompute-modules): core_attn, mlp, moe, shared_experts are repeated
 // whole from what enters them; layernorm, moe_act, mla_up_proj and, beside Megatron's, norm (every
