@@ -55,16 +55,32 @@ def add_shares_of_h100(measurements, tables, device):
                 "note": f"the share of the bandwidth that H100 reaches: {table['note']}"}
 
 
+# Shares of the peak in bf16 that Mamba 2's chunks reach, forward and backward, where tables have none.
+# Steps of mamba_ssm's Mamba 2 of 1.3 billion, 4 sequences of 4096, take 1289 ms on A100, 552 ms on
+# H200 and 366 ms on GB200 (state-spaces/mamba issue 904: 102.5, 239.2 and 360.4 TFLOP/s, six operations
+# a parameter and token). Their products, norms in one kernel, casts, sums, convolutions, loss and AdamW
+# are 752, 262 and 141 ms by the other tables; the scans of 48 layers are the rest, 11.2, 6.0 and 4.7 ms
+# each. Forward of GB200: 0.75 of an H200's time, as the forward kernel of Mamba 3 there.
+SCANS = {"a100": (0.1, 0.069), "h100": (0.1, 0.036), "l40s": (0.1, 0.036), "b200": (0.058, 0.021),
+         "gb300": (0.058, 0.021)}
+
+
 def add_scans(tables, device):
     """Mamba 2's chunks as Triton has them: five kernels forward, on one H100 1.07e7 to 1.29e7 tokens
     a second of 128 heads of 64, state of 128, in chunks of 256, 4096 tokens and more: 8.45 MFLOP and
     50 kB a token as workloads/graph counts them."""
     measured = device == "h100"
-    table = {"efficiency": 0.9, "flop_efficiency": 0.1, "overhead": "2 us",
-             "kind": "measured" if measured else "derived", "date": DATE,
-             "source": "vllm-project/vllm pull request 27299, mamba_ssm's kernels",
+    vllm = "vllm-project/vllm pull request 27299, mamba_ssm's kernels"
+    step = "state-spaces/mamba issue 904, Mamba 2 of 1.3 billion on A100, H200 and GB200"
+    forward_share, backward_share = SCANS[device]
+    table = {"efficiency": 0.9, "flop_efficiency": forward_share, "overhead": "2 us",
+             "kind": "measured" if measured else "derived", "date": DATE, "source": vllm,
              "note": "forward on H100" if measured else "the share of the peak that an H100 reaches"}
-    backward = {**table, "kind": "derived", "note": "the share of the peak that forward reaches"}
+    if forward_share != SCANS["h100"][0]:
+        table.update(source=step, note="0.75 of the time on H200, as Mamba 3's forward kernel")
+    backward = {**table, "flop_efficiency": backward_share, "kind": "derived", "source": step,
+                "note": "what other kernels leave of a step; an H100's share"
+                        if device == "l40s" else "what other kernels leave of a step"}
     for stack in ("eager", "compiled", "transformer-engine"):
         tables["chunked_scan"][stack] = table
         tables["chunked_scan_backward"][stack] = backward

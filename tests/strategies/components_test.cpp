@@ -171,6 +171,24 @@ TEST_CASE("The products of Mamba-2's scan are those of mamba_ssm") {
         32 * (3 * scores + 3 * values + 5 * states));
 }
 
+// mamba_ssm's residual_in_fp32: the stream is fp32, what blocks add to it and its gradient are not.
+TEST_CASE("The gradient of what is added to a residual stream in fp32 has its own type") {
+  Json mamba2 = small_mamba2(4);
+  mamba2["residual_in_fp32"] = true;
+  Workload workload =
+      build_workload({"tiny", "tiny", OwnedJson(mamba2)}, {.batch = 2, .sequence = 16});
+  add_backward(workload, {});
+  for (const Block& block : workload.blocks) {
+    for (const Op& op : block.backward) {
+      if (op.function != Function::matmul || op.name.find("out_proj") == std::string::npos)
+        continue;
+      for (const Operand& operand : op.operands) {
+        CHECK(workload.tensors[static_cast<std::size_t>(operand.tensor)].dtype == DType::bf16);
+      }
+    }
+  }
+}
+
 // Heads of keys with their values on one device, from projections to the row-parallel one. The
 // weight of the norm, of 16, is common to all heads: its gradient is a sum over the devices.
 TEST_CASE("Tensor parallelism of the delta rule reduces what attention's does") {

@@ -27,9 +27,18 @@ void einsum_rule(const Op& op, GradientTape& tape) {
   contribute_result(std::move(sum), op.operands[2], tape);
 }
 
+// To a narrower addend, as what blocks make beside a residual stream in fp32, it is cast.
 void add_rule(const Op& op, GradientTape& tape) {
   const Operand dy = arrived(tape, op.results[0]);
-  for (const Operand& addend : op.operands) contribute_sum(dy, addend, tape);
+  const DType made = tape.dtype_of(op.results[0].tensor);
+  for (const Operand& addend : op.operands) {
+    const bool is_cast = tape.dtype_of(addend.tensor) != made && addend.dims == dy.dims;
+    if (!is_cast) {
+      contribute_sum(dy, addend, tape);
+    } else if (tape.needs_gradient(addend.tensor)) {
+      contribute_result(op_of(Function::cast, {dy}), addend, tape);
+    }
+  }
 }
 
 void multiply_rule(const Op& op, GradientTape& tape) {
