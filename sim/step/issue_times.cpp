@@ -61,8 +61,13 @@ class Launches {
     }
   }
 
+  // One call of Transformer Engine issues all that it has for several experts.
   [[nodiscard]] int launches_of(const Task& task) const {
-    return task.kind == TaskKind::kernel ? plan_.kernels[at(task.work)].launches : 1;
+    if (task.kind != TaskKind::kernel) return 1;
+    const Kernel& kernel = plan_.kernels[at(task.work)];
+    const bool is_one_call =
+        kernel.kernel_class == KernelClass::memory && kernel.implementation == "transformer-engine";
+    return is_one_call ? std::min(kernel.launches, 1) : kernel.launches;
   }
 
   [[nodiscard]] bool is_exchange(const Task& task) const {

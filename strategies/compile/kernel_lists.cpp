@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "base/json.hpp"
+#include "strategies/compile/expert_biases.hpp"
 #include "strategies/compile/joined_kernels.hpp"
 #include "strategies/compile/kernel_memory.hpp"
 #include "strategies/compile/padded_rows.hpp"
@@ -82,7 +83,10 @@ class Listing {
     }
     join_kernels(body_, values_, choice_);
     if (choice_.stack == transformer_engine || choice_.stack == "compiled") add_casts();
-    if (choice_.experts_in_turn) pad_rows(pass_, values_);
+    if (choice_.experts_in_turn) {
+      add_expert_biases(pass_, values_);
+      pad_rows(pass_, values_);
+    }
   }
 
  private:
@@ -163,6 +167,10 @@ class Listing {
                                         product.kernel.op.starts_with("grouped"));
     const double of_stack = reads_twice ? 6 : 4;
     listed.push_back(cast_of(operand, product, is_gathered ? transposing : of_stack));
+    if (product.kernel.op.starts_with("grouped") && choice_.casts_of_expert > 0) {
+      const auto experts = static_cast<std::int32_t>(product.kernel.product->batch);
+      listed.back().kernel.launches = choice_.casts_of_expert * experts;
+    }
   }
 
   // `passes`: bytes read and written for each of its numbers.

@@ -15,6 +15,7 @@
 // PyTorch; Transformer Engine reads both halves once and writes one, 6 n.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct KernelChoice {
   // gradients have one kernel, as engines that serve have.
   bool experts_in_turn = false;
   bool scales_tensors = false;  // of 8 bits: by the largest number of each tensor as it is now
+  // Kernels that quantize the rows of one expert, where products are in turn; 0: one for all rows.
+  std::int32_t casts_of_expert = 0;
   // What lies where (kernel_memory.hpp).
   bool joint_projections = false;  // queries, keys and values are one product
   bool casting_routers = false;    // read what they are given in its own type

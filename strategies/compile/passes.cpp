@@ -66,6 +66,16 @@ void partition(Compilation& c) {
   }
 }
 
+// Transformer Engine has one kernel for several tensors under delayed scaling alone (cast.cpp,
+// multi_tensor_quantize_impl, of 2.0 to 2.10); under "tensorwise" each has one that clears the
+// largest number, one that finds it, one that makes the scale, and one that casts (quantizer.cpp,
+// Float8CurrentScalingQuantizer::quantize_impl). Where scaling is not said it is taken as delayed.
+std::int32_t casts_of_expert(const NarrowProducts& products) {
+  if (products.scaling == "tensorwise") return 4;
+  const bool is_delayed = products.scaling.empty() || products.scaling == "delayed";
+  return products.format == ProductFormat::fp8 && is_delayed ? 0 : 1;
+}
+
 void list_kernels(Compilation& c) {
   const bool has_dtensors = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
   bool spreads_loss = has_dtensors;
@@ -76,6 +86,7 @@ void list_kernels(Compilation& c) {
     KernelChoice choice = kernel_choice(*c.strategy.kernels);
     choice.experts_in_turn = choice.stack == "transformer-engine" && has_gradients(c.step);
     choice.scales_tensors = c.step.precision.products.scaling == "tensorwise";
+    if (choice.experts_in_turn) choice.casts_of_expert = casts_of_expert(c.step.precision.products);
     spreads_loss &= !choice.loss_in_place && !choice.compiled_loss;
     c.spmd = list_kernels(std::move(c.spmd), choice);
     if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);

@@ -65,6 +65,15 @@ TEST_CASE("a task starts once the host has issued it") {
   CHECK(step(2, 1) == SimTime(11));
   CHECK(step(5, 1) == SimTime(18));
   CHECK(step(2, 2) == SimTime(20));
+  // One call of Transformer Engine issues all kernels of several experts' rows.
+  PlanBuilder casts({{"x", 1}});
+  casts.plan.issued_by = "eager";
+  (void)casts.kernel(1);
+  casts.plan.kernels.back().launches = 8;
+  CHECK(issue_times(casts.plan, machine.profile.device).times.front() == SimTime(24));
+  casts.plan.kernels.back().kernel_class = KernelClass::memory;
+  casts.plan.kernels.back().implementation = "transformer-engine";
+  CHECK(issue_times(casts.plan, machine.profile.device).times.front() == SimTime(3));
   PlanBuilder short_tasks({{"x", 1}});
   short_tasks.plan.issued_by = "eager";
   for (int i = 0; i < 20; ++i) (void)short_tasks.kernel(1);
