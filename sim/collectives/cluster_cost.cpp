@@ -248,6 +248,11 @@ CostBreakdown ClusterCosts::group_cost(const ClusterRates& rates, const NodeSpre
   if (exchanges && communicator != nullptr) {
     const Bytes message(ceil_div(payload.count(), spread.members));
     cost.thread_blocks = nccl::all_to_all_channels(*communicator, message).value_or(0);
+    if (spread.nodes == 1 && cost.thread_blocks > 0) {
+      const Bandwidth copied{nccl::copied_by_channel(*communicator).count() *
+                             static_cast<double>(cost.thread_blocks)};
+      cost.transfer = std::max(cost.transfer, payload / copied);
+    }
   }
   return cost;
 }

@@ -16,7 +16,8 @@
 // An all-reduce is a reduce-scatter and an all-gather: B counts both, the steps double. A broadcast
 // sends B = P along a ring, chunk by chunk: n - 1 steps, k - 1 of them across. RCCL's has this
 // cost, too. An all-to-all goes pairwise: each member sends P/n to every other, over its NIC or
-// inside its node, both at once; a step per peer. A permute sends P in one step.
+// inside its node, both at once; a step per peer. In one node NCCL's channels copy all P, which can
+// take longer than links (nccl/message_channels.hpp). A permute sends P in one step.
 //
 // Example: all-gather of 1 GiB over 16 devices of 2 nodes of 8, NICs of 50 GB/s, NVLink 450 GB/s:
 //   B = 15/16 GiB; across 1.007e9 / (8 * 50e9) = 2.52 ms, inside 1.007e9 / 450e9 = 2.24 ms: 2.52 ms

@@ -43,6 +43,15 @@ std::int64_t channels_for_network(std::int64_t nics, Bandwidth together) {
   return std::max(nics, ceil_div(whole, gigabytes_per_second_and_channel));
 }
 
+// All-to-all of 512 MiB on 2 A100, H100 and B200, half of it to each, on 32 channels: 1.635, 0.963
+// and 0.81 to 0.86 ms (nccl-tests of aiconfigurator-core 0.12.0). On 2, 4 and 8 B200 it takes as
+// long (0.86, 0.89 and 0.89 ms of 2.27.5), though links carry 1/2, 3/4 and 7/8 of it.
+Bandwidth copied_by_channel(const Communicator& communicator) {
+  const int capability = communicator.least_compute_capability;
+  if (capability >= blackwell_capability) return Bandwidth(20.1e9);
+  return Bandwidth(capability >= hopper_capability ? 17.4e9 : 10.3e9);
+}
+
 std::optional<std::int64_t> message_channels(const Communicator& communicator, Bytes message) {
   if (!communicator.nvswitch) return std::nullopt;
   const PartSizes& part = communicator.nodes == 1 ? in_node : over_nodes;

@@ -39,5 +39,8 @@ namespace shardsim::nccl {
 // Of all that a rank sends in an all-to-all.
 [[nodiscard]] std::optional<std::int64_t> all_to_all_channels(const Communicator& communicator,
                                                               Bytes message);
+// What one channel copies inside a node, whoever it is for: a rank's message to itself takes its
+// turn, too. Where there are few peers on fast links, it is this that bounds an all-to-all.
+[[nodiscard]] Bandwidth copied_by_channel(const Communicator& communicator);
 
 }  // namespace shardsim::nccl

@@ -196,4 +196,24 @@ TEST_CASE("8 GiB on a DGX H100 as published, within 3 %") {
   CHECK(h100_cost({}, reduce, 8 * gib).total().count() == Approx(measured).epsilon(0.03));
 }
 
+// 32 channels of 20.1 GB/s copy 512 MiB in 0.835 ms, whoever gets it: longer than 1/2 or 7/8 of it
+// takes on links of 900 GB/s. aiconfigurator-core 0.12.0 has 0.81 to 0.86 ms on 2 B200 and 0.83 to
+// 0.89 on 8. Links of an H100 take longer than its channels from 4 GPUs on.
+TEST_CASE("channels bound an all-to-all in a node where links are faster") {
+  const auto transfer_on = [](const char* profile, std::int64_t devices) {
+    const Machine machine = make_machine(load_profile(profile, {}), devices, std::nullopt, {});
+    const Mesh mesh({{"x", devices}});
+    Collective collective;
+    collective.kind = CollectiveKind::all_to_all;
+    collective.axes = {mesh.whole(0)};
+    collective.payload = Bytes(512 * MiB);
+    const Placement placement(mesh, machine, collective_models::uncalibrated);
+    return collective_cost(placement, collective, {}).transfer.count();
+  };
+  CHECK(transfer_on("dgx-b200", 2) == Approx(512.0 * MiB / (32 * 20.1e9)));
+  CHECK(transfer_on("dgx-b200", 8) == Approx(512.0 * MiB / (32 * 20.1e9)));
+  CHECK(transfer_on("dgx-h100", 2) == Approx(512.0 * MiB / (32 * 17.4e9)));
+  CHECK(transfer_on("dgx-h100", 8) == Approx(7.0 / 8 * 512 * MiB / in));
+}
+
 }  // namespace shardsim
