@@ -1,5 +1,6 @@
 """What a step sends and holds, of tensors without data and process groups that send nothing."""
 
+import json
 import weakref
 
 import torch
@@ -85,6 +86,17 @@ class Recorder(TorchDispatchMode):
         self.calls.clear()
         self.peak = self.live
         self.before = set(self.storages)
+
+    def distinct_calls(self):
+        """Those that differ from each other, and their places in the order of the step."""
+        seen, order, distinct = {}, [], []
+        for call in self.calls:
+            key = json.dumps(call)
+            if key not in seen:
+                seen[key] = len(distinct)
+                distinct.append(call)
+            order.append(seen[key])
+        return distinct, order
 
     def call(self, name, args):
         kind = KINDS[name]

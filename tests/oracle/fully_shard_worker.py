@@ -94,8 +94,8 @@ class Meshes:
     """Of dp_replicate, dp_shard, cp and tp, and of the experts' efsdp and ep."""
 
     def __init__(self, case, settings):
-        sizes = {axis: settings.get(axis, 1) for axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp")}
-        kept = {axis: size for axis, size in sizes.items() if size > 1} or {"dp_shard": 1}
+        sizes = {axis: settings.get(axis, 1) for axis in ("dp_replicate", "dp_shard", "cp", "tp")}
+        kept = {axis: size for axis, size in sizes.items() if size > 1}
         if settings.get("ep", 1) > 1:  # the records' experts are over dp_shard alone
             ways = settings["ep"]
             self.whole = init_device_mesh("cpu", (kept["dp_shard"] // ways, ways),
@@ -132,8 +132,6 @@ class Meshes:
             if "dp_shard" in self.kept:
                 shard = "dp_shard_cp"
                 self.flat(("dp_shard", "cp"), shard)
-        elif "dp_shard" not in self.kept:
-            return None
         if "dp_replicate" in self.kept:
             return self.whole["dp_replicate", shard]
         return self.whole[shard]
@@ -179,8 +177,6 @@ def checkpointed(model, settings):
 def sharded(model, meshes, settings, expert_mesh):
     """fully_shard as the settings have it; modules in the order of their units."""
     mesh = meshes.data()
-    if mesh is None:
-        return []
     policy = MixedPrecisionPolicy()
     if settings.get("param_dtype") and settings["param_dtype"] != "fp32":
         policy = MixedPrecisionPolicy(param_dtype=TYPES[settings["param_dtype"]],
@@ -222,7 +218,7 @@ def optimizer_of(parameters, kind):
     return torch.optim.AdamW(parameters, lr=1e-4, **{kind: True})
 
 
-def clip(parameters, group=None):
+def clip(parameters):
     """As torchtitan does it: parameters of one mesh at a time."""
     parts = {}
     for p in parameters:
@@ -233,13 +229,8 @@ def clip(parameters, group=None):
     for some in parts.values():
         norm = torch.nn.utils.get_total_norm([p.grad for p in some], foreach=True)
         norms.append(norm.full_tensor() if isinstance(norm, dtensor.DTensor) else norm)
-    total = norms[0]
-    if group is not None:
-        total = total ** 2
-        torch.distributed.all_reduce(total, group=group)
-        total = total ** 0.5
     for some in parts.values():
-        torch.nn.utils.clip_grads_with_norm_(some, 1.0, total, foreach=True)
+        torch.nn.utils.clip_grads_with_norm_(some, 1.0, norms[0], foreach=True)
 
 
 def storages(tensors):
@@ -248,8 +239,6 @@ def storages(tensors):
         if t is None:
             continue
         local = t._local_tensor if isinstance(t, dtensor.DTensor) else t
-        while hasattr(local, "elem") and not isinstance(local, torch.nn.Parameter):
-            local = local.elem
         storage = local.untyped_storage()
         found[storage._cdata] = storage.nbytes()
     return found
@@ -258,44 +247,30 @@ def storages(tensors):
 class Held:
     """Bytes alive by the categories of the records, at a mark."""
 
-    def __init__(self, recorder, models, optimizer, inputs):
-        self.recorder, self.models = recorder, models
+    def __init__(self, recorder, model, optimizer, inputs):
+        self.recorder, self.model = recorder, model
         self.optimizer, self.inputs = optimizer, inputs
 
-    def fsdp_parameters(self):
-        for model in self.models:
-            for module in model.modules():
-                state = getattr(module, "_get_fsdp_state", lambda: None)()
-                for group in getattr(state, "_fsdp_param_groups", []):
-                    yield from group.fsdp_params
-
-    def has_units(self):
-        return next(self.fsdp_parameters(), None) is not None
-
-    def being_reduced(self):
-        """Gradients that are kept until their reduce-scatter is waited for."""
-        for model in self.models:
-            for module in model.modules():
-                state = getattr(module, "_get_fsdp_state", lambda: None)()
-                for group in getattr(state, "_fsdp_param_groups", []):
-                    for kept in group.comm_ctx.reduce_scatter_states:
-                        yield kept.reduce_scatter_input
+    def groups(self):
+        for module in self.model.modules():
+            state = getattr(module, "_get_fsdp_state", lambda: None)()
+            yield from getattr(state, "_fsdp_param_groups", [])
 
     def mark(self):
-        parameters = [p for model in self.models for p in model.parameters()]
-        state = [t for s in self.optimizer.state.values() for t in s.values()
-                 if isinstance(t, torch.Tensor)]
-        buffers = [t for model in self.models for t in (getattr(model, "cos", None),
-                                                        getattr(model, "sin", None))]
-        by_fsdp = list(self.fsdp_parameters())
-        kept = [p.sharded_param for p in by_fsdp]
+        state = state_of(self.optimizer)
+        groups = list(self.groups())
+        by_fsdp = [p for group in groups for p in group.fsdp_params]
         gathered = [t for p in by_fsdp for t in p.all_gather_outputs]
         gathered += [getattr(p, "_unsharded_param", None) for p in by_fsdp]
-        parts = {"unsharded_param": gathered, "sharded_param": kept or parameters,
-                 "sharded_grad": [p.grad for p in kept or parameters],
+        kept = [p.sharded_param for p in by_fsdp]
+        # Gradients that are kept until their reduce-scatter is waited for.
+        reduced = [held.reduce_scatter_input for group in groups
+                   for held in group.comm_ctx.reduce_scatter_states]
+        buffers = [getattr(self.model, name, None) for name in ("cos", "sin")]
+        parts = {"unsharded_param": gathered, "sharded_param": kept,
+                 "sharded_grad": [p.grad for p in kept],
                  "grad": [p.unsharded_accumulated_grad for p in by_fsdp], "opt_state": state,
-                 "input": self.inputs, "buffer": buffers,
-                 "reduce_buffer": list(self.being_reduced())}
+                 "input": self.inputs, "buffer": buffers, "reduce_buffer": reduced}
         live = {key: count for key, (_, count) in self.recorder.storages.items()}
         marked = {"total": sum(live.values())}
         for name, tensors in parts.items():
@@ -304,26 +279,20 @@ class Held:
         return marked
 
 
-def record_of(case, settings, meshes, calls, models, optimizer, memory):
-    seen, order, distinct = {}, [], []
-    for call in calls:
-        key = json.dumps(call)
-        if key not in seen:
-            seen[key] = len(distinct)
-            distinct.append(call)
-        order.append(seen[key])
-    named = {}
-    padding = []
-    for stage, model in enumerate(models):
-        for name, p in model.named_parameters():
-            name = name.replace("_checkpoint_wrapped_module.", "")
-            local = p._local_tensor if isinstance(p, dtensor.DTensor) else p
-            key = re.sub(r"(layers|h)\.\d+\.", r"\1.*.", name), tuple(p.shape), tuple(local.shape)
-            named[key] = named.get(key, 0) + 1
-            for placed, size in zip(getattr(p, "placements", []), getattr(p, "device_mesh", torch.empty(0)).shape):
-                if placed.is_shard(0) and p.shape[0] % size != 0:
-                    padding.append(name)
-    state = [t for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor)]
+def state_of(optimizer):
+    return [t for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor)]
+
+
+def record_of(case, settings, meshes, recorder, model, optimizer, memory):
+    distinct, order = recorder.distinct_calls()
+    named, padding = {}, []
+    for name, p in model.named_parameters():
+        name = name.replace("_checkpoint_wrapped_module.", "")
+        key = (re.sub(r"(layers|h)\.\d+\.", r"\1.*.", name), tuple(p.shape),
+               tuple(p._local_tensor.shape))
+        named[key] = named.get(key, 0) + 1
+        padding += [name for placed, size in zip(p.placements, p.device_mesh.shape)
+                    if placed.is_shard(0) and p.shape[0] % size != 0]
     return {"id": case["id"], "model": case["model"], "world_size": case["world_size"],
             "rank": case["rank"], "mesh": meshes.listed, "strategy": {"settings": settings},
             "batch": {"per_rank": settings["batch"], "sequence": settings["seq"],
@@ -331,7 +300,7 @@ def record_of(case, settings, meshes, calls, models, optimizer, memory):
             "params_local": [{"name": name, "shape": shape, "local": local, "count": count}
                              for (name, shape, local), count in named.items()],
             "padding": padding, "collectives": distinct, "order": [[order, 1]],
-            "optimizer_state_bytes": sum(storages(state).values()),
+            "optimizer_state_bytes": sum(storages(state_of(optimizer)).values()),
             "memory": {"steps": [memory, memory]}}
 
 
@@ -376,16 +345,15 @@ def run(case):
         optimizer = optimizer_of(model.parameters(), settings["optimizer"])
         microbatches = settings["microbatches"]
         shape = settings["batch"], sequence
-        batches = [(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64))
-                   for _ in range(1)]
-        held = Held(recorder, [model], optimizer, [t for pair in batches for t in pair])
+        tokens = torch.zeros(shape, dtype=torch.int64)
+        labels = torch.zeros(shape, dtype=torch.int64)
+        held = Held(recorder, model, optimizer, [tokens, labels])
         for _ in range(settings["steps"]):
             recorder.start()
             memory = {"marks": {}}
             for i in range(microbatches):
-                tokens, labels = batches[0]
                 # Trainers leave it; so do records but those of blocks.
-                if microbatches > 1 and settings["wrap"] == "blocks" and held.has_units():
+                if microbatches > 1 and settings["wrap"] == "blocks":
                     model.set_is_last_backward(i == microbatches - 1)
                 if settings.get("no_sync"):
                     model.set_requires_gradient_sync(i == microbatches - 1)
@@ -407,7 +375,7 @@ def run(case):
             optimizer.step()
             memory["peak"] = held.mark() | {"total": recorder.peak}
             optimizer.zero_grad()
-    return record_of(case, settings, meshes, recorder.calls, [model], optimizer, memory)
+    return record_of(case, settings, meshes, recorder, model, optimizer, memory)
 
 
 def main():

@@ -251,13 +251,7 @@ def run(case):
 
 def record_of(case, groups, chunks, recorder):
     model, settings = case["model"], case["settings"]
-    seen, order, distinct = {}, [], []
-    for call in recorder.calls:
-        key = json.dumps(call)
-        if key not in seen:
-            seen[key] = len(distinct)
-            distinct.append(call)
-        order.append(seen[key])
+    distinct, order = recorder.distinct_calls()
     data = case["world_size"] // (settings["tp"] * settings["pp"] * settings["cp"])
     experts = (settings["etp"] or settings["tp"]) * settings["ep"] * settings["pp"]
     params = sum(b.param_data.nbytes if b.param_data is not None else 0

@@ -73,10 +73,12 @@ CompiledStep compile_record(const Rank& rank) {
                  read_strategy(JsonReader(strategy, {rank.record["id"], "/strategy"}), mesh));
 }
 
-// Where the gradient of a split table of embeddings is made last, while gradients of all microbatches
-// are there whole, PyTorch has up to three such tables more at a time than the plan.
+// Where the gradient of a split table of embeddings is made last, while gradients of all
+// microbatches are there whole, PyTorch has up to three such tables more at a time than the plan;
+// where passes are split, more gradients of what products make, between both parts.
 bool is_known_to_differ(const Rank& rank) {
-  return rank.settings["tp"] > 1 && rank.number == 0;
+  const std::string schedule = rank.settings["schedule"];
+  return (rank.settings["tp"] > 1 && rank.number == 0) || schedule == "InterleavedZeroBubble";
 }
 
 bool agrees(const Json& record) {
