@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "base/index.hpp"
 #include "workloads/step/saved_names.hpp"
@@ -43,6 +44,32 @@ void keep_result(const Item& made, std::size_t repeated, BlockPass& backward, Sp
   for (Write& write : backward.writes) write.after -= write.after > repeated ? 1 : 0;
 }
 
+// Of products that the policy names and of calls.
+std::vector<ValueId> cached_results(const Block& block, const BlockProgram& program,
+                                    const SpmdStep& step) {
+  const auto kept = saved_by_policy(block, every_other_product);
+  const std::set<TensorId> saved(kept.begin(), kept.end());
+  std::vector<ValueId> results;
+  for (const Item& item : program.forward.body) {
+    const bool is_product =
+        item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul;
+    for (const ValueId result : item.results) {
+      const bool is_saved = is_product && saved.contains(step.values[at(result)].tensor);
+      if (is_saved || is_kept_call(item)) results.push_back(result);
+    }
+  }
+  return results;
+}
+
+// Until the first kernel of the backward pass.
+void hold(ValueId result, BlockPass& backward, SpmdStep& step) {
+  const auto first = std::find_if(backward.body.begin(), backward.body.end(),
+                                  [](const Item& i) { return i.kind == TaskKind::kernel; });
+  if (first == backward.body.end() || is_read(backward, result)) return;
+  step.values[at(result)].category = BufferCategory::activations;
+  first->operands.push_back(result);
+}
+
 }  // namespace
 
 void keep_calls(const Workload& workload, const Rematerialization& policy, SpmdStep& step) {
@@ -65,23 +92,9 @@ void hold_cached_products(const Workload& workload, const Rematerialization& pol
                           SpmdStep& step) {
   if (!is_policy(policy)) return;
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
-    BlockPass& backward = step.blocks[b].backward;
-    const auto first = std::find_if(backward.body.begin(), backward.body.end(),
-                                    [](const Item& i) { return i.kind == TaskKind::kernel; });
-    if (!workload.blocks[b].is_layer || first == backward.body.end()) continue;
-    const auto kept = saved_by_policy(workload.blocks[b], every_other_product);
-    const std::set<TensorId> saved(kept.begin(), kept.end());
-    for (const Item& item : step.blocks[b].forward.body) {
-      const bool is_product =
-          item.kernel.kernel_class == KernelClass::matmul && item.kind == TaskKind::kernel;
-      if (!is_product && !is_kept_call(item)) continue;
-      for (const ValueId result : item.results) {
-        Value& value = step.values[at(result)];
-        const bool is_cached = is_kept_call(item) || saved.contains(value.tensor);
-        if (!is_cached || is_read(backward, result)) continue;
-        value.category = BufferCategory::activations;
-        first->operands.push_back(result);
-      }
+    if (!workload.blocks[b].is_layer) continue;
+    for (const ValueId result : cached_results(workload.blocks[b], step.blocks[b], step)) {
+      hold(result, step.blocks[b].backward, step);
     }
   }
 }

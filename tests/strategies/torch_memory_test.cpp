@@ -59,8 +59,9 @@ TEST_CASE("the gradient of a split vocabulary holds a tensor more") {
   CHECK(alive_at(split, "loss.log_softmax", logits / 4) == 4);
 }
 
-// Every other product of a layer, from the first: queries, values, gate and down. Nothing reads the
-// last again: 32 of 8192 x 4096 in bf16 are kept in vain, 64 MiB each, but by a compiled layer.
+// Every other product of a layer, from the first: queries, keys and values in one, gate and down.
+// Nothing reads the last again: 32 of 8192 x 4096 in bf16 are kept in vain, 64 MiB each, but by a
+// compiled layer.
 TEST_CASE("eager selective checkpointing keeps what its policy says, whether read or not") {
   Step step = test::usual_step();
   step.rematerialization = {.policy = Rematerialization::Policy::of_jax,
@@ -74,6 +75,86 @@ TEST_CASE("eager selective checkpointing keeps what its policy says, whether rea
   };
   CHECK(kept("eager") == 32 * (std::int64_t{64} << 20));
   CHECK(kept("compiled") == 0);
+}
+
+// The policy has reduce_scatter_tensor: what an attention and an MLP send in forward, 2 x 32 times,
+// is not sent again; gathers are. Sums of gradients are scattered as often without checkpoints.
+TEST_CASE("scattered sums are kept by torchtitan's selective checkpoints") {
+  Step step = test::usual_step();
+  step.batch = 2;
+  const auto calls = [&](CollectiveKind kind) {
+    const Plan plan = test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 2}, {"tp", 4}}),
+                                         R"({"name": "torchtitan", "kernels": "eager"})", step)
+                          .plan;
+    return std::count_if(plan.programs.front().tasks.begin(), plan.programs.front().tasks.end(),
+                         [&](const Task& t) {
+                           return t.kind == TaskKind::collective && t.stream == 3 &&
+                                  plan.collectives[static_cast<std::size_t>(t.work)].kind == kind;
+                         });
+  };
+  const auto scatters = calls(CollectiveKind::reduce_scatter);
+  const auto gathers = calls(CollectiveKind::all_gather);
+  step.rematerialization = {.policy = Rematerialization::Policy::of_jax,
+                            .save = {"every_other_product"}};
+  CHECK(calls(CollectiveKind::reduce_scatter) == scatters);
+  CHECK(calls(CollectiveKind::all_gather) == gathers + 2LL * 32);
+}
+
+// 4 microbatches of 4096 tokens: the last of two stages has each one's logits, 4096 x 128256 in
+// bf16, until the step ends.
+TEST_CASE("the last stage of PyTorch's pipelines keeps what it returns") {
+  Step step = test::usual_step();
+  step.batch = step.microbatches = 4;
+  step.sequence = 4096;
+  const auto at_end = [&](const char* strategy) {
+    const Plan plan = test::compile_step("llama-3.1-8b", Mesh({{"pp", 2}}), strategy, step).plan;
+    const Program& last = plan.programs.back();
+    std::int64_t bytes = 0;
+    for (const Buffer& buffer : last.buffers) {
+      const auto freed = last.freed_after(buffer);
+      const bool is_last = !freed.empty() && freed.back() + 1 == std::ssize(last.tasks);
+      if (is_last && buffer.category == BufferCategory::activations) bytes += buffer.bytes.count();
+    }
+    return bytes;
+  };
+  constexpr std::int64_t logits = 4LL * 4096 * 128256 * 2;
+  CHECK(at_end(R"({"name": "fsdp2"})") == logits);
+  CHECK(at_end(R"({"name": "fsdp2", "return_outputs": false})") == 0);
+  CHECK(at_end(R"({"name": "torchtitan"})") == 0);
+}
+
+// Of 128256 rows of 4096 in bf16 a device of 4 has a quarter, and makes all when it goes back.
+TEST_CASE("the gradient of a split table is made whole") {
+  Step step = test::usual_step();
+  step.batch = 2;
+  const Plan plan = test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 2}, {"tp", 4}}),
+                                       R"({"name": "fsdp2"})", step)
+                        .plan;
+  const auto& buffers = plan.programs.front().buffers;
+  CHECK(std::count_if(buffers.begin(), buffers.end(), [&](const Buffer& buffer) {
+          return plan.buffer_name(buffer) == "model.embed_tokens.weight.grad.whole" &&
+                 buffer.bytes.count() == 128256LL * 4096 * 2;
+        }) == 1);
+}
+
+// A layer's gradients in fp32, 4 x 218,112,000 bytes, are there until the layer before has run.
+TEST_CASE("what FSDP2 has copied in lies there until the next unit copies") {
+  const Plan plan = test::compile_step("llama-3.1-8b", Mesh({{"dp_shard", 8}}),
+                                       R"({"name": "fsdp2"})", test::usual_step())
+                        .plan;
+  const Program& program = plan.programs.front();
+  std::size_t held = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (plan.buffer_name(buffer) != "model.layers.{}.self_attn.q_proj.weight.grad" ||
+        buffer.category != BufferCategory::communication || buffer.layer == 0) {
+      continue;
+    }
+    const auto freed = program.freed_after(buffer);
+    const Task& last =
+        program.tasks[static_cast<std::size_t>(*std::max_element(freed.begin(), freed.end()))];
+    held += last.layer == buffer.layer - 1 ? 1U : 0U;
+  }
+  CHECK(held == 31);
 }
 
 }  // namespace shardsim::torch_memory_test
