@@ -26,7 +26,8 @@ std::size_t place_in(const std::vector<std::string>& words, const JsonReader& js
 GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   json.only_keys({"bucket_elements", "bucket_bytes", "first_bucket_bytes", "order", "kept",
                   "closes", "buckets_of", "shared_apart", "parameter_multiple", "bucket_multiple",
-                  "adds_in_products", "behind_ddp", "collective", "overlap", "aligns_stages"});
+                  "adds_in_products", "behind_ddp", "collective", "overlap", "aligns_stages",
+                  "two_rooms"});
   const auto number = [&](const char* key, std::int64_t& value, std::int64_t least,
                           std::int64_t most) {
     if (const auto found = json.find(key)) value = found->integer(least, most);
@@ -48,6 +49,7 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   flag("behind_ddp", buffer.behind_ddp);
   flag("overlap", buffer.overlaps);
   flag("aligns_stages", buffer.aligns_stages);
+  flag("two_rooms", buffer.two_rooms);
   bool closes_before = buffer.closes == BucketCloses::before;
   choice("closes", {"after", "before"}, closes_before);
   buffer.closes = closes_before ? BucketCloses::before : BucketCloses::after;
@@ -153,6 +155,9 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   read_or_reset(strategy, "flat_parameters", runtime.flat_parameters, read_flat_parameters);
   check_flat_parameters(strategy, mesh, options);
   if (const auto clips = strategy.find("clip_gradients")) runtime.clips = clips->boolean();
+  if (const auto averages = strategy.find("average_norm")) {
+    runtime.averages_norm = averages->boolean();
+  }
   if (const auto checks = strategy.find("check_overflow")) {
     runtime.checks_overflow = checks->boolean();
   }
@@ -167,6 +172,7 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
     if (runtime.flat_optimizer) {
       fail("flat_optimizer", "updates parts of a buffer: \"gradient_buffer\" has to say of which");
     }
+    if (runtime.averages_norm) fail("average_norm", "true needs a \"gradient_buffer\"");
     if (runtime.checks_overflow) fail("check_overflow", "true needs a \"gradient_buffer\"");
     if (runtime.counts_tokens) fail("loss_per_token", "true needs a \"gradient_buffer\"");
     return;
@@ -198,7 +204,8 @@ void leave_out_optimizer(Runtime& runtime) {
   runtime.reductions.buffer.reset();
   runtime.reductions.grain = Grain::unit;
   runtime.flat_optimizer.reset();
-  runtime.clips = runtime.checks_overflow = runtime.counts_tokens = false;
+  runtime.clips = runtime.averages_norm = false;
+  runtime.checks_overflow = runtime.counts_tokens = false;
 }
 
 Json buffer_keys_to_json(const Runtime& runtime) {
@@ -224,6 +231,7 @@ Json buffer_keys_to_json(const Runtime& runtime) {
       {"collective", buffer.scatters ? "reduce-scatter" : "all-reduce"},
       {"overlap", buffer.overlaps},
       {"aligns_stages", buffer.aligns_stages}};
+  if (buffer.two_rooms) json["gradient_buffer"]["two_rooms"] = true;
   json["flat_optimizer"] = nullptr;
   if (const auto& flat = runtime.flat_optimizer) {
     json["flat_optimizer"] = {{"shards", flat->shards},
@@ -241,6 +249,7 @@ Json buffer_keys_to_json(const Runtime& runtime) {
   }
   json["check_overflow"] = runtime.checks_overflow;
   json["clip_gradients"] = runtime.clips;
+  if (runtime.averages_norm) json["average_norm"] = true;
   json["loss_per_token"] = runtime.counts_tokens;
   return json;
 }

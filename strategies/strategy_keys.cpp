@@ -222,6 +222,12 @@ const std::vector<StrategyKey> key_table = {
      "in one number, else tensor by tensor over one axis after another (PyTorch); \"workload\" has "
      "\"gradient_clipping\" for the same",
      /*of_recipes_alone=*/true},
+    {"average_norm",
+     {},
+     on_or_off,
+     "false; true of deepspeed's ZeRO 0",
+     "with a gradient buffer: the norm of fp32 gradients is averaged over the devices of the batch",
+     /*of_recipes_alone=*/true},
     {"check_overflow",
      {},
      on_or_off,

@@ -41,6 +41,9 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
                        std::none_of(pass.writes.begin(), pass.writes.end(), waits);
   for (auto write = pass.writes.begin(); write != pass.writes.end(); ++write) {
     if (write->after != items) continue;
+    if (input_.runtime.flat_parameters || has_parts()) {
+      last_gradient_ = buffers_.buffer_of(pass.body[items - 1].operands.front(), ordinal);
+    }
     const auto number_of_write = static_cast<std::size_t>(write - pass.writes.begin());
     if (!waits(*write)) {
       std::vector<TensorId> parameters = {write->parameter};
@@ -96,6 +99,16 @@ void ProgramEmitter::reduce_waiting() {
   reduce_bucket(open_buckets_[std::exchange(waiting_, no_bucket)]);
   phase_ = phase;
   layer_ = layer;
+}
+
+// Backward is through. DeepSpeed's last bucket is reduced within the hook of the last gradient, of
+// which autograd has still what it has made.
+void ProgramEmitter::reduce_last() {
+  const BufferIndex last = std::exchange(last_gradient_, no_buffer);
+  const bool waits = waiting_ != no_bucket;
+  reduce_waiting();
+  if (!waits || last == no_buffer || !(input_.runtime.flat_parameters || has_parts())) return;
+  buffers_.use(last, static_cast<TaskId>(program_.tasks.size()) - 1, program_.tasks.back().stream);
 }
 
 }  // namespace shardsim

@@ -108,6 +108,7 @@ void ProgramEmitter::open_buckets() {
     }
     for (Bucket& bucket : buckets) open_bucket(std::move(bucket), stage);
     if (input_.runtime.flat_parameters) open_update_groups(stage);
+    open_parts(stage);
   }
   if (gradients_leave(input_.runtime) && !input_.runtime.flat_parameters) open_way_to_host();
   if (rule->kept == BufferKept::room) {
@@ -187,10 +188,17 @@ BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory 
 void ProgramEmitter::open_step_room() {
   const GradientBuffer& rule = *input_.runtime.reductions.buffer;
   const auto& optimizer = input_.runtime.flat_optimizer;
-  const bool has_room = rule.kept == BufferKept::step && optimizer && optimizer->gathers_together;
-  if (!has_room || step_room_ != no_buffer) return;
+  if (!optimizer || !optimizer->gathers_together || step_room_ != no_buffer) return;
+  const int rooms = (rule.kept == BufferKept::step ? 1 : 0) + (rule.two_rooms ? 1 : 0);
+  if (rooms == 0) return;
   step_room_ = open_staging("room for a gradient bucket",
-                            rule.bucket_elements * size_of(input_.gradient_dtype));
+                            rooms * rule.bucket_elements * size_of(input_.gradient_dtype));
+}
+
+void ProgramEmitter::close_step_room() {
+  if (step_room_ == no_buffer) return;
+  const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
+  buffers_.use(std::exchange(step_room_, no_buffer), last, program_.tasks.back().stream);
 }
 
 void ProgramEmitter::open_gradients(OpenBucket& bucket) {
@@ -235,6 +243,7 @@ void ProgramEmitter::keep_shard(OpenBucket& bucket, const std::vector<BufferInde
   const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
   const Bytes bytes = elements * size_of(input_.gradient_dtype);
   if (gradients_leave(input_.runtime)) return add_on_host(bucket, reduced.front(), elements);
+  if (has_parts()) return keep_in_part(bucket, reduced);
   const bool is_first = !std::exchange(bucket.has_shard, true);
   if (bucket.shard.empty()) {
     bucket.shard = {open_buffer(bucket.name + " shard", BufferCategory::gradients, bytes)};
@@ -329,7 +338,7 @@ void ProgramEmitter::reduce_aligned(const Action& action) {
 
 void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   if (std::exchange(bucket.is_reduced, true)) return;
-  if (bucket.bucket.axes.empty() && !gradients_leave(input_.runtime)) return;
+  if (bucket.bucket.axes.empty() && !gradients_leave(input_.runtime) && !has_parts()) return;
   set_phase(Phase::backward);
   if (bucket.bucket.axes.empty()) return keep_shard(bucket, bucket.gradients);
   const DType dtype = input_.gradient_dtype;
@@ -337,6 +346,7 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   const std::int64_t elements = bucket.bucket.elements;
   const std::string reason =
       fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload));
+  std::vector<BufferIndex> reduced_in = bucket.gradients;
   const auto reduce = [&](CollectiveKind kind, const AxisList& axes, std::int64_t of) {
     if (axes.empty()) return;
     const Bytes payload = of * element;
@@ -344,7 +354,7 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     call.parts = of == elements || of == unpadded(bucket.bucket)
                      ? parts_of(bucket.bucket, input_.workload, element, of)
                      : std::vector<CollectivePart>{{bucket.name, payload}};
-    emit_collective(call, Stream::reductions, bucket.name, bucket.gradients);
+    emit_collective(call, Stream::reductions, bucket.name, reduced_in);
   };
   const GradientBuffer& buffer = *input_.runtime.reductions.buffer;
   if (buffer.kept == BufferKept::room) {
@@ -356,10 +366,23 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     const auto& optimizer = input_.runtime.flat_optimizer;
     const bool ends_anywhere = optimizer && optimizer->gathers_together;
     if (pieces.size() < 2) pieces = {ends_anywhere ? unpadded(bucket.bucket) : elements};
+    // ZeRO 0 puts gradients that lie by themselves side by side for the call (engine.py,
+    // allreduce_bucket).
+    const bool is_apart = buffer.kept == BufferKept::step && !optimizer;
+    const std::string flat = bucket.name + " flat";
+    if (is_apart) {
+      reduced_in = {open_staging(flat, elements * element)};
+      emit_copy("copy", dtype, 2 * (elements * element), flat, bucket.gradients, reduced_in,
+                Stream::compute);
+    }
     for (const std::int64_t piece : pieces) {
       reduce(CollectiveKind::all_reduce, bucket.bucket.axes, piece);
     }
-    if (buffer.kept == BufferKept::shards) keep_shard(bucket, bucket.gradients);
+    if (is_apart) {
+      emit_copy("copy", dtype, 2 * (elements * element), flat, reduced_in, bucket.gradients,
+                Stream::compute);
+    }
+    if (buffer.kept == BufferKept::shards || has_parts()) keep_shard(bucket, bucket.gradients);
     return;
   }
   const std::int64_t shards = shards_of(bucket.bucket);

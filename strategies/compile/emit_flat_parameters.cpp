@@ -63,15 +63,33 @@ void ProgramEmitter::open_flat_parameters() {
     }
     buffers_[flat.stored].buffer.bytes = flat.part * size_of(value.dtype);
     buffers_[flat.stored].buffer.on_host = input_.runtime.parameters_on_host;
+    if (walk_.frozen[flat_.size()]) keep_secondary(flat);
     flat_.push_back(flat);
   }
-  fetches_ = plan_fetches(walk_, elements, rule);
+  fetches_ = plan_fetches(walk_, elements, rule, input_.schedule.shape.microbatches);
+}
+
+// Second parts of what is not trained stay: the optimizer's step ends those of its own parameters
+// (invalidate_secondary_tensor).
+void ProgramEmitter::keep_secondary(FlatParameter& flat) {
+  if (input_.runtime.flat_parameters->secondary_shards == 0) return;
+  flat.secondary = open_secondary(flat);
+  buffers_[flat.secondary].persistent = true;
+}
+
+BufferIndex ProgramEmitter::open_secondary(const FlatParameter& flat) {
+  const Value& value = buffers_.value(flat.value);
+  const std::int64_t elements = flat.part * Mesh::size_of(input_.data_axes) /
+                                input_.runtime.flat_parameters->secondary_shards;
+  return open_buffer(value.name + " secondary part", BufferCategory::gathered_parameters,
+                     elements * size_of(value.dtype));
 }
 
 // What is due before an item of a segment.
 void ProgramEmitter::run_modules(std::size_t segment, std::size_t item) {
   const auto is_due = [&](const ModuleStep& step) {
-    return step.phase == phase_ && step.segment == segment && step.item == item;
+    return step.phase == phase_ && step.segment == segment && step.item == item &&
+           (step.enters || !step.at_the_end);
   };
   while (next_step_ < walk_.steps.size() && is_due(walk_.steps[next_step_])) {
     const bool enters = walk_.steps[next_step_].enters;
@@ -247,9 +265,9 @@ void ProgramEmitter::give_back_whole(std::size_t parameter) {
   const std::int64_t shards = input_.runtime.flat_parameters->secondary_shards;
   if (shards > 0 && flat.secondary == no_buffer) {
     const Value& value = buffers_.value(flat.value);
-    const Bytes bytes = flat.part * Mesh::size_of(input_.data_axes) / shards * size_of(value.dtype);
     const std::string name = value.name + " secondary part";
-    flat.secondary = open_buffer(name, BufferCategory::gathered_parameters, bytes);
+    flat.secondary = open_secondary(flat);
+    const Bytes bytes = buffers_[flat.secondary].buffer.bytes;
     buffers_[flat.secondary].buffer.layer = buffers_[entry].buffer.layer;
     buffers_[flat.secondary].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
     emit_copy("copy", value.dtype, 2 * bytes, name, {entry}, {flat.secondary}, Stream::compute);
@@ -264,17 +282,21 @@ void ProgramEmitter::give_back_all() {
   for (std::size_t p = 0; p < flat_.size(); ++p) {
     const BufferIndex whole = buffers_.buffer_of(flat_[p].value, flat_[p].ordinal);
     if (flat_[p].stays_whole || whole == no_buffer) continue;
-    const auto stream = static_cast<std::size_t>(Stream::compute);
+    // The last bucket has been reduced since.
+    buffers_.use(whole, static_cast<TaskId>(program_.tasks.size()) - 1,
+                 program_.tasks.back().stream);
     give_back_whole(p);
-    if (is_last_pass_ && flat_[p].secondary != no_buffer) {
-      buffers_.use(flat_[p].secondary, last_kernel_, stream);
-    }
   }
 }
 
-// Of parameters that stay whole: updated in parts, each is gathered by itself.
+// Of parameters that stay whole: updated in parts, each is gathered by itself. Second parts end.
 void ProgramEmitter::gather_whole() {
   set_phase(Phase::optimizer);
+  for (const FlatParameter& flat : flat_) {
+    if (flat.secondary == no_buffer) continue;
+    buffers_.use(flat.secondary, static_cast<TaskId>(program_.tasks.size()) - 1,
+                 program_.tasks.back().stream);
+  }
   const std::int64_t devices = Mesh::size_of(input_.data_axes);
   if (devices == 1) return;
   for (std::size_t p = 0; p < flat_.size(); ++p) {

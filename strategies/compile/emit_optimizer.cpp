@@ -25,10 +25,7 @@ void ProgramEmitter::finish_gradients() {
       if (bucket.stage == stage) reduce_bucket(bucket);
     }
   }
-  if (step_room_ != no_buffer) {
-    const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
-    buffers_.use(std::exchange(step_room_, no_buffer), last, program_.tasks.back().stream);
-  }
+  close_step_room();
   set_phase(Phase::optimizer);
   add_up_over_model();
   add_up_shared();
@@ -198,7 +195,11 @@ void ProgramEmitter::widen_gradients() {
   }
   const Bytes wide = elements * size_of(DType::f32);
   const BufferIndex copies = open_buffer("gradients in fp32", BufferCategory::temporaries, wide);
-  buffers_[copies].persistent = true;
+  if (input_.runtime.wide_gradients_end) {
+    wide_ = copies;
+  } else {
+    buffers_[copies].persistent = true;
+  }
   buffers_[copies].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
   emit_kernel({"cast", KernelClass::memory, input_.gradient_dtype, Flops(0),
                wide + elements * size_of(input_.gradient_dtype)},
@@ -220,12 +221,36 @@ void ProgramEmitter::take_norm() {
     }
   }
   if (!input_.clips && !input_.runtime.reports_norm) return;
+  Bytes beside{0};  // a piece in fp64 (get_grad_norm_direct)
+  for (const auto& [axes, part] : parts_) {
+    beside = std::max(beside, part.largest * size_of(DType::f64));
+  }
   for (const Parted& one : all) {
     sum_up({"l2_norm", "gradient norm", "the norm of all gradients, by which they are clipped",
-            DType::f32},
+            DType::f32, beside},
            Bytes(one.bytes), one.gradients, one.axes);
   }
+  widen_parts();
+  average_norm();
   if (input_.clips && !gradients_leave(input_.runtime)) scale_by_norm(all);
+}
+
+void ProgramEmitter::average_norm() {
+  if (!input_.runtime.averages_norm || input_.gradient_dtype != DType::f32) return;
+  if (input_.data_axes.empty()) return;
+  const std::string name = "gradient norm";
+  const Bytes scalar = size_of(DType::f32);
+  norm_ = reduce_behind(norm_, name,
+                        {CollectiveKind::all_reduce,
+                         input_.data_axes,
+                         {},
+                         {},
+                         DType::f32,
+                         scalar,
+                         {{name, scalar}},
+                         "the norm of all gradients, averaged over devices that have the same",
+                         {},
+                         Parallelism::scalars});
 }
 
 void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
@@ -235,9 +260,18 @@ void ProgramEmitter::scale_by_norm(const std::vector<Parted>& all) {
     bytes += one.bytes;
     gradients.insert(gradients.end(), one.gradients.begin(), one.gradients.end());
   }
-  const std::int64_t elements = bytes / size_of(input_.gradient_dtype).count();
-  const Kernel scaling{"multiply", KernelClass::memory, input_.gradient_dtype,
-                       Flops(static_cast<double>(elements)), Bytes(2 * bytes)};
+  const DType dtype = has_parts() ? DType::f32 : input_.gradient_dtype;
+  if (has_parts()) {
+    bytes = 0;
+    gradients.clear();
+    for (const auto& [axes, part] : parts_) {
+      bytes += part.elements * size_of(dtype).count();
+      gradients.push_back(part.wide);
+    }
+  }
+  const std::int64_t elements = bytes / size_of(dtype).count();
+  const Kernel scaling{"multiply", KernelClass::memory, dtype, Flops(static_cast<double>(elements)),
+                       Bytes(2 * bytes)};
   emit_kernel(scaling, "gradient clipping", {}, gradients);
 }
 
@@ -250,7 +284,9 @@ void ProgramEmitter::sum_up(const OfAllGradients& number, Bytes bytes,
   } else {
     const Kernel kernel{std::string(number.op), KernelClass::memory, input_.gradient_dtype,
                         Flops(0), bytes};
-    norm_ = emit_kernel(kernel, name, gradients, {});
+    std::vector<BufferIndex> written;
+    if (number.beside.count() > 0) written.push_back(open_staging(name, number.beside));
+    norm_ = emit_kernel(kernel, name, gradients, written);
   }
   if (axes.empty()) return;
   const Bytes scalar = size_of(number.dtype);
@@ -302,12 +338,13 @@ void ProgramEmitter::update_bucket(const OpenBucket& bucket) {
   update.flops = Flops(static_cast<double>(elements) * input_.step.buffered.at(first).update_flops);
   // The state read and written, gradients read, parameters written; these are copied from masters
   // by a kernel of its own (Megatron's _copy_main_params_to_model_params, DeepSpeed's step).
+  const DType gradient = has_parts() ? DType::f32 : input_.gradient_dtype;
   update.bytes = 2 * buffers_[bucket.state.front()].buffer.bytes +
-                 elements * (size_of(input_.gradient_dtype) + size_of(parameter.dtype));
+                 elements * (size_of(gradient) + size_of(parameter.dtype));
   if (parameter.dtype != DType::f32) update.bytes += elements * size_of(DType::f32);
   std::vector<BufferIndex> written = parameters_of(bucket);
   written.push_back(bucket.state.front());
-  emit_kernel(update, fmt::format("{} update", bucket.name), reduced(bucket), written);
+  emit_kernel(update, fmt::format("{} update", bucket.name), updated_from(bucket), written);
 }
 
 }  // namespace shardsim

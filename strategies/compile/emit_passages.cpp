@@ -29,6 +29,10 @@ void ProgramEmitter::end_action(const Action& action) {
   made_.clear();
   reduce_aligned(action);
   if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
+  if (action.kind == ActionKind::backward && reduces_each_microbatch()) {
+    add_up_parts();
+    close_step_room();
+  }
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
   if (!ends || --passes_left_.at(microbatch_) > 0) return;
   passes_left_.erase(microbatch_);
@@ -106,7 +110,7 @@ void ProgramEmitter::backward(const Action& action, Part part) {
   for (std::size_t k = 0; k < passage.segments.size(); ++k) {
     run_segment(passage, k, phases[static_cast<std::size_t>(part)]);
   }
-  reduce_waiting();
+  reduce_last();
   if (part != Part::weight) end_passage(action, passage);
 }
 

@@ -153,6 +153,9 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   for (const OpenBucket& bucket : open_buckets_) {
     if (!halves && bucket.stage == stage && !bucket.state.empty()) update_bucket(bucket);
   }
+  if (wide_ != no_buffer) {
+    buffers_.use(wide_, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  }
   buffers_.end(microbatch_);
 }
 

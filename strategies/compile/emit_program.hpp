@@ -98,6 +98,7 @@ class ProgramEmitter {
   struct OfAllGradients {  // a number that is made of these, on all devices
     std::string_view op, name, reason;
     DType dtype = DType::f32;
+    Bytes beside{0};  // of the largest, in the type that it is made in
   };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
@@ -112,7 +113,7 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const;
   void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
-  void open_step_room(), reduce_waiting();
+  void open_step_room(), close_step_room(), reduce_waiting(), reduce_last();
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   std::size_t handed_over(const BlockPass& pass, std::size_t writes);
   void count_gradient(std::size_t number);
@@ -121,7 +122,12 @@ class ProgramEmitter {
   [[nodiscard]] bool reduces_when_ready() const;
   void finish_gradients();
   void add_up_over_model(), add_up_shared();
-  void add_up_routing(), scale_by_tokens(), take_norm(), widen_gradients();
+  void add_up_routing(), scale_by_tokens(), take_norm(), widen_gradients(), average_norm();
+  // Parts of ZeRO 1 and 2 (emit_gradient_parts.cpp).
+  [[nodiscard]] bool has_parts() const;
+  void open_parts(std::int16_t stage), add_up_parts(), widen_parts();
+  void keep_in_part(OpenBucket& bucket, const std::vector<BufferIndex>& reduced);
+  [[nodiscard]] std::vector<BufferIndex> updated_from(const OpenBucket& bucket) const;
   void scale_by_norm(const std::vector<Parted>& all);
   void update_bucket(const OpenBucket& bucket);
   void update_with_host(std::int16_t stage);  // emit_hybrid_optimizer.cpp
@@ -175,14 +181,6 @@ class ProgramEmitter {
   void open_host_gradients(OpenBucket& bucket, std::int64_t elements);
   void open_state(OpenBucket& bucket, std::int64_t elements, Bytes of_each);
   void add_on_host(OpenBucket& bucket, BufferIndex reduced, std::int64_t elements);
-  struct HostUpdate {  // of so many numbers
-    std::string name = {};
-    std::int64_t elements = 0;
-    BufferIndex state = no_buffer;
-    std::vector<BufferIndex> gradients = {};
-    std::vector<BufferIndex> parameters = {};  // on the device
-    DType dtype = DType::bf16;                 // of these
-  };
   void update_on_host(const HostUpdate& update);
   TaskId emit_on_host(std::string_view op, Bytes bytes, const std::string& name,
                       const std::vector<BufferIndex>& read,
@@ -195,16 +193,10 @@ class ProgramEmitter {
                            const std::vector<BufferIndex>& written);
 
   void open_flat_parameters();
+  void keep_secondary(FlatParameter& flat);
+  [[nodiscard]] BufferIndex open_secondary(const FlatParameter& flat);
   void run_modules(std::size_t segment, std::size_t item);
   void fetch(const std::vector<std::size_t>& parameters, const std::string& name);
-  struct PartsCall {  // parts that are gathered in one call
-    std::string name;
-    std::vector<std::size_t> parameters;
-    AxisList axes;
-    DType dtype = DType::bf16;
-    std::vector<BufferIndex> parts = {};
-    std::int64_t elements = 0;  // of all, padding included
-  };
   TaskId gather_call(const PartsCall& call, DType as, const std::vector<BufferIndex>& read,
                      BufferIndex to);
   void move_parts(const PartsCall& call, const char* op, Bytes bytes,
@@ -339,6 +331,8 @@ class ProgramEmitter {
   std::map<const BlockPass*, std::vector<TensorId>> turns_;  // of gradients, as autograd has them
   std::size_t waiting_ = no_bucket;  // is full, and reduced when the next gradient is there
   BufferIndex room_ = no_buffer, step_room_ = no_buffer;  // for one bucket
+  std::map<AxisList, OpenPart> parts_;                    // by what buckets are reduced over
+  BufferIndex last_gradient_ = no_buffer, wide_ = no_buffer;
   std::vector<TaskId> reductions_in_room_;
   std::vector<FlatParameter> flat_;  // as the walk has them
   ModuleWalk walk_;

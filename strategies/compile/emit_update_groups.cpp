@@ -2,7 +2,8 @@
 // room are reduce-scattered; the parts of gradients stay until the next step; the optimizer updates
 // groups of parameters, as DeepSpeed's ZeRO 3 does its sub-groups:
 //
-//   a bucket   put in the order of the devices' parts, reduce-scattered, added to the parts
+//   a bucket   put in the order of the devices' parts, but for one parameter that they divide;
+//              reduce-scattered, added to the parts
 //   the norm   of each group a sum of one fp64 number over all devices
 //   a group    its gradients in fp32, for a while; the update of its parts
 //
@@ -61,9 +62,12 @@ void ProgramEmitter::scatter_in_room(OpenBucket& bucket) {
   const Bytes payload = elements * size_of(dtype);
   const Stream stream =
       input_.runtime.reductions.buffer->overlaps ? Stream::reductions : Stream::compute;
-  const BufferIndex flat = open_staging(bucket.name + " by devices", payload);
-  emit_copy("copy", dtype, 2 * payload, bucket.name + " by devices", bucket.gradients, {flat},
-            stream);
+  BufferIndex flat = bucket.gradients.front();
+  if (bucket.bucket.parameters.size() > 1 || unpadded(bucket.bucket) != elements) {
+    flat = open_staging(bucket.name + " by devices", payload);
+    emit_copy("copy", dtype, 2 * payload, bucket.name + " by devices", bucket.gradients, {flat},
+              stream);
+  }
   emit_collective(
       {CollectiveKind::reduce_scatter,
        bucket.bucket.axes,

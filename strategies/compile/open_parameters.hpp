@@ -30,6 +30,16 @@ struct OpenBucket {
 
   [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
 };
+// Gradients of which a device updates a part (emit_gradient_parts.cpp).
+struct OpenPart {
+  std::int64_t elements = 0;  // of one part
+  std::int64_t whole = 0;     // of the parameters that it has some of, where they are most
+  std::int64_t largest = 0;   // piece of a parameter in it
+  BufferIndex kept = no_buffer;
+  BufferIndex added = no_buffer;  // of a further microbatch, until that is through
+  BufferIndex wide = no_buffer;   // the part in fp32, to be read by the update
+  bool is_kept = false;           // of the microbatches before
+};
 // A parameter in parts (emit_flat_parameters.cpp).
 struct FlatParameter {
   ValueId value = no_value;
@@ -45,6 +55,25 @@ struct UpdateGroup {
   std::vector<std::size_t> parameters = {};  // of flat_
   std::int64_t elements = 0;
   BufferIndex state = no_buffer;
+};
+
+// An update by the host (emit_host_optimizer.cpp).
+struct HostUpdate {
+  std::string name = {};
+  std::int64_t elements = 0;
+  BufferIndex state = no_buffer;
+  std::vector<BufferIndex> gradients = {};
+  std::vector<BufferIndex> parameters = {};  // on the device
+  DType dtype = DType::bf16;                 // of these
+};
+// Parts that are gathered in one call (emit_flat_parameters.cpp).
+struct PartsCall {
+  std::string name;
+  std::vector<std::size_t> parameters;
+  AxisList axes;
+  DType dtype = DType::bf16;
+  std::vector<BufferIndex> parts = {};
+  std::int64_t elements = 0;  // of all, padding included
 };
 
 }  // namespace shardsim

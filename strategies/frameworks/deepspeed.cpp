@@ -92,6 +92,8 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   buffer.closes = stage == 0 ? BucketCloses::after : BucketCloses::before;
   buffer.overlaps = stage >= 2;
   Runtime& runtime = options.runtime;
+  // Stage 0: clip_grad_norm_ of fp32, FP16_UnfusedOptimizer of other types.
+  runtime.averages_norm = runtime.widens_gradients = runtime.wide_gradients_end = stage == 0;
   if (stage > 0) {
     FlatOptimizer optimizer;
     optimizer.gathers_together = true;
@@ -108,6 +110,7 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
     buffer.order = BufferOrder::made;
     buffer.overlaps = true;
   }
+  buffer.two_rooms = overlaps && overlaps->boolean() && (stage == 1 || stage == 2);
   if (stage >= 2) runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
   runtime.reductions.buffer = buffer;
   if (stage == 3) shard_all(strategy, mesh, options);

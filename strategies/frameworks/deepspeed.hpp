@@ -10,7 +10,8 @@
 //   round_robin_gradients           a flag            false      the same; of ZeRO 1 and 2
 //   overlap_comm                    a flag            false      the same; of ZeRO 1, which then
 //                                                                reduces as ZeRO 2 does, in
-//                                                                backward: others do at any rate
+//                                                                backward: others do at any rate;
+//                                                                of both: room for two buckets
 //   of ZeRO 3:
 //   prefetch_bucket_elements        a number     50,000,000      stage3_prefetch_bucket_size
 //   persistence_threshold_elements  a number        100,000      stage3_param_persistence_threshold

@@ -126,6 +126,51 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
   return buckets;
 }
 
+namespace {
+
+// In the order of the devices' parts.
+std::vector<const BufferedParameter*> dealt_out(const std::vector<BufferedParameter>& list,
+                                                const AxisList& axes,
+                                                const FlatOptimizer& optimizer) {
+  std::vector<const BufferedParameter*> dealt;
+  const std::int64_t hands = optimizer.deals_out ? sharers(optimizer, axes) : 1;
+  for (std::int64_t hand = 0; hand < hands; ++hand) {
+    for (std::size_t i = at(hand); i < list.size(); i += at(hands)) {
+      if (list[i].axes == axes) dealt.push_back(&list[i]);
+    }
+  }
+  return dealt;
+}
+
+}  // namespace
+
+PartSize largest_part(const std::vector<BufferedParameter>& list, const AxisList& axes,
+                      const GradientBuffer& rule, const FlatOptimizer& optimizer) {
+  const std::vector<const BufferedParameter*> dealt = dealt_out(list, axes, optimizer);
+  std::int64_t all = 0;
+  for (const BufferedParameter* parameter : dealt) all += parameter->elements;
+  const std::int64_t shards = sharers(optimizer, axes);
+  const std::int64_t part = rounded_up(all, std::lcm(rule.bucket_multiple, shards)) / shards;
+  PartSize size;
+  std::int64_t begin = 0;
+  std::int64_t whole = 0;
+  std::int64_t number = 0;  // of the part that is counted
+  for (const BufferedParameter* parameter : dealt) {
+    const std::int64_t end = begin + parameter->elements;
+    size.largest = std::max(size.largest, std::min(parameter->elements, part));
+    if (begin / part != number) whole = 0;
+    number = begin / part;
+    whole += parameter->elements;
+    size.whole = std::max(size.whole, whole);
+    if ((end - 1) / part != number) {  // it ends in another part
+      number = (end - 1) / part;
+      whole = parameter->elements;
+    }
+    begin = end;
+  }
+  return size;
+}
+
 void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
                   const GradientBuffer& rule, const FlatOptimizer& optimizer) {
   const auto is_large = [&](const Bucket& bucket) {
@@ -134,18 +179,10 @@ void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParame
   };
   for (Bucket& bucket : buckets) {
     if (!is_large(bucket) || bucket.axes.empty()) continue;
-    const std::int64_t devices = Mesh::size_of(bucket.axes);
-    const std::int64_t shards = optimizer.shards > 0 ? optimizer.shards : devices;
-    std::vector<const BufferedParameter*> dealt;
-    const std::int64_t hands = optimizer.deals_out ? shards : 1;
-    for (std::int64_t hand = 0; hand < hands; ++hand) {
-      for (std::size_t i = at(hand); i < list.size(); i += at(hands)) {
-        if (list[i].axes == bucket.axes) dealt.push_back(&list[i]);
-      }
-    }
+    const std::int64_t shards = sharers(optimizer, bucket.axes);
     std::int64_t all = 0;
     std::int64_t begin = 0;
-    for (const BufferedParameter* parameter : dealt) {
+    for (const BufferedParameter* parameter : dealt_out(list, bucket.axes, optimizer)) {
       const BufferedParameter& large = bucket.parameters.front();
       const bool is_it =
           parameter->tensors == large.tensors && parameter->instance == large.instance;

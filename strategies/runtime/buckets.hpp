@@ -68,6 +68,16 @@ struct ShardAxes {
 void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
                   const GradientBuffer& rule, const FlatOptimizer& optimizer);
 
+// Of `list`, as above, cut into `shards` parts: elements of all parameters that a part has some of
+// and of the largest piece in one, each of the part that has most.
+struct PartSize {
+  std::int64_t whole = 0;
+  std::int64_t largest = 0;
+};
+[[nodiscard]] PartSize largest_part(const std::vector<BufferedParameter>& list,
+                                    const AxisList& axes, const GradientBuffer& rule,
+                                    const FlatOptimizer& optimizer);
+
 // What of a bucket is whose, layers together, and what its padding takes. `elements` of the call's
 // payload, each of so many bytes.
 [[nodiscard]] std::vector<CollectivePart> parts_of(const Bucket& bucket, const Workload& workload,

@@ -9,6 +9,14 @@
 //   released  its own, unless a call ahead has passed over a later use of them because they were
 //             there, or they are used again within the next `reuse_elements`
 //
+// What is to be released where is found out once and kept (__params_to_release has a cache): in the
+// first microbatch whose order is known. Of several in a step this is the second one ever, when
+// parameters that stay whole are not there yet; they are fetched in that one, calls ahead end
+// elsewhere, and what they pass over decides for all later ones.
+//
+// A frozen parameter that is read by what backward computes again stays until the module is left
+// that was at work then, and goes with it (ds_recompute_parameters).
+//
 // Example, Llama-3.1-8B, 50,000,000 ahead: on entering the root the embedding alone (525 million),
 // on entering the model q, k, v, o and gate of layer 0 (100.7 million), then up, then down, ...
 #pragma once
@@ -26,9 +34,10 @@ struct Fetch {  // numbers of parameters
   std::vector<std::size_t> now, ahead, released;
 };
 
-// One for each step. `elements` of every parameter of the walk.
+// One for each step of the walk. `elements` of every parameter of it; `microbatches` of a step.
 [[nodiscard]] std::vector<Fetch> plan_fetches(const ModuleWalk& walk,
                                               const std::vector<std::int64_t>& elements,
-                                              const FlatParameters& rule);
+                                              const FlatParameters& rule,
+                                              std::int64_t microbatches);
 
 }  // namespace shardsim

@@ -122,9 +122,10 @@ struct GradientBuffer {
   // Gradients of a pass stay whole, in their own type, until it is through, and lie once more in
   // buckets of that type where devices reduce them (PyTorch's DDP, whose hook adds to the buffer).
   bool behind_ddp = false;
-  bool scatters = false;  // buckets are reduce-scattered; false: all-reduced
-  bool overlaps = true;   // a bucket is reduced once its last gradient is there;
-                          // false: all when backward is through
+  bool scatters = false;   // buckets are reduce-scattered; false: all-reduced
+  bool two_rooms = false;  // of one bucket each, filled by turns (DeepSpeed's overlap_comm)
+  bool overlaps = true;    // a bucket is reduced once its last gradient is there;
+                           // false: all when backward is through
   // In a pipeline: of a rank with one stage the first overlaps, the others begin when they are
   // through; with several a stage's begin so many backward passes of the rank after its last one as
   // the rank's number says, so that all ranks begin together, and the rest at the end, the last
@@ -261,8 +262,11 @@ struct Runtime {
   // The optimizer reads copies in fp32 of gradients of another type, unless it takes moments of
   // another, too (Megatron-Core; use_precision_aware_optimizer).
   bool widens_gradients = false;
+  bool wide_gradients_end = false;  // with the update, these copies (DeepSpeed's ZeRO 0)
   bool reports_norm = false;   // and is where they are not clipped, too (Megatron-Core, which logs
                                // it: core/optimizer/optimizer.py, ChainedOptimizer.step)
+  bool averages_norm = false;  // of fp32 gradients of which all devices have the same: they average
+                               // its norm (DeepSpeed's clip_grad_norm_, runtime/utils.py)
   bool counts_tokens = false;  // of all devices; gradients are sums, scaled by their number
   bool checks_overflow = false;  // one byte of all devices says whether a gradient is not finite
   bool averages_loss = false;    // over the devices (scalar_sums.hpp)

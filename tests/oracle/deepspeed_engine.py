@@ -215,12 +215,31 @@ def in_order_of_use(model, run):
         module._modules.update(children)
 
 
+class Attention(torch.nn.Module):
+    """A module of its own in a plan, as torchtitan has it; in transformers a function."""
+
+    def forward(self, function, *operands, **rest):
+        return function(self, *operands, **rest)
+
+
+def attention_in_a_module(function):
+    """Of the attention functions that modules of transformers call."""
+    def call(module, query, key, value, *rest, **named):
+        if "attention" not in module._modules:
+            module.attention = Attention()
+        return module.attention(function, query, key, value, *rest, **named)
+
+    return call
+
+
 def hide_modules_without_parameters(model):
     """From DeepSpeed, which gathers ahead whenever a module is entered: activations, dropout, tables of
     rotary positions are functions in a plan."""
     for module in model.modules():
         for name, child in list(module._modules.items()):
-            if child is not None and not any(True for _ in child.parameters()):
+            if child is None or isinstance(child, Attention):
+                continue
+            if not any(True for _ in child.parameters()):
                 del module._modules[name]
                 module.__dict__[name] = child
 

@@ -4,13 +4,15 @@
 
 Cases are drawn by the seed: a model of transformers with few layers, a number of ranks, a stage of ZeRO
 and its buckets, thresholds and options, types, accumulation, clipping, what is frozen, checkpoints of
-activations. Compared are, of rank 0: the calls of the second step in order with kind, ranks, bytes and
-type; the bytes that are held behind it; the most within it. The loss of tokens is small beside that.
+activations. Compared are, of rank 0, of ZeRO 1 and 2 of the one that holds most: the calls of the second
+step in order with kind, ranks, bytes and type; the bytes that are held behind it; the most within it. The loss of tokens is small beside that.
 
-Modules are registered in the order of their use, as the plan lists parameters, and those without
-parameters are no modules; ZeRO 3 has no leaf modules. What the plan is known to have otherwise is not
+Modules are registered in the order of their use, as the plan lists parameters, those without
+parameters are no modules, and attention is one; ZeRO 3 has no leaf modules. Activations are checkpointed
+without reentrance. What the plan is known to have otherwise is not
 drawn, or said by known_difference. Bytes that are held are to be within a thousandth, but for an
-optimizer on the host, whose memory is that of the device here; the peak is told.
+optimizer on the host, whose memory is that of the device here; peaks within 3 %, but for a few: tied
+embeddings add three tables up at once, and ZeRO 3 cannot free experts' weights that autograd has a view of.
 """
 
 import argparse
@@ -29,9 +31,14 @@ import deepspeed_engine as engine_of
 import torch
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
+from transformers import AttentionInterface
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import model_costs
+
+AttentionInterface.register("deepspeed_fused", engine_of.attention_in_a_module(model_costs.fused))
+ALL_MASK_ATTENTION_FUNCTIONS.register("deepspeed_fused", model_costs.mask_of)
 
 MODELS = {
     "llama": ("LlamaForCausalLM", {"hidden_size": 256, "intermediate_size": 704, "num_attention_heads": 8,
@@ -130,14 +137,32 @@ def losses_of(case):
     return of_pixels if case["model"] == "vit" else of_tokens
 
 
+def fullest_rank(model, case):
+    """Of ZeRO 1 and 2, whose gradients lie in parts that have room for all of each parameter of which
+    they have something: a plan is that of the device that has most."""
+    world, zero = case["world"], case["zero"]
+    if zero["stage"] not in (1, 2):
+        return 0
+    sizes = [p.numel() for p in model.parameters() if p.requires_grad]
+    if zero.get("round_robin_gradients"):
+        sizes = [size for hand in range(world) for size in sizes[hand::world]]
+    part = -(-sum(sizes) // (2 * world)) * 2
+    whole = [0] * world
+    begin = 0
+    for size in sizes:
+        for rank in range(begin // part, (begin + size - 1) // part + 1):
+            whole[rank] += size
+        begin += size
+    return whole.index(max(whole))
+
+
 def issued(case):
     architecture, config = config_of(case)
-    engine_of.open_world(case["world"])
     with FakeTensorMode(allow_non_fake_inputs=True):
         with engine_of.Log():
             model = getattr(transformers, architecture)._from_config(
                 config, dtype=engine_of.MODEL_DTYPES[case["dtype"]],
-                attn_implementation="shardsim_fused")
+                attn_implementation="deepspeed_fused")
             model.tie_weights()
         model.config.use_cache = False
         loss = losses_of(case)
@@ -151,6 +176,8 @@ def issued(case):
                 parameter.requires_grad = any(re.search(p, name) for p in case["trainable"])
         if case.get("checkpointing"):
             model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.disable_input_require_grads()  # which it asks for, though frozen embeddings have none
+        engine_of.open_world(case["world"], fullest_rank(model, case))
         engine, calls, held, peaks = engine_of.run_steps(model, settings_of(case), loss)
     return {"calls": calls, "held": held[1] - buffers, "peak": peaks[1] - buffers}
 
@@ -165,6 +192,8 @@ def experiment_of(case):
         step["precision"] = {"compute": dtype, "parameters": dtype, "gradients": dtype}
     if case["model"] != "vit":
         step["sequence"] = SEQUENCE
+    if case["zero"]["stage"] == 0 and case["clip"]:  # from stage 1 on there is a norm whatever it says
+        step["gradient_clipping"] = True
     if "trainable" in case:
         step["trainable"] = case["trainable"]
     if case.get("checkpointing"):
@@ -208,7 +237,7 @@ def planned(shardsim, case):
 
 
 def memory_of(program):
-    """Bytes of rank 0 that stay, and the most when tasks are through one after the other."""
+    """Bytes of a rank that stay, and the most when tasks are through one after the other."""
     change = [0] * (len(program["tasks"]) + 1)
     kept = 0
     for buffer in program["buffers"]:
@@ -246,22 +275,17 @@ def in_process(work, *arguments):
 
 SHOW = []
 HELD = 0.001
+# Of peaks: how far they may be off, how many of them, and none further than the last.
+PEAK, PEAKS_WITHIN, FURTHEST_PEAK = 0.03, 0.9, 0.15
 
 
 def known_difference(case):
     """Why calls differ; None: they may not."""
     zero = case["zero"]
-    third = zero["stage"] == 3
     if case["model"] == "qwen3" and zero["stage"] >= 2:
         return "norms of queries and keys are behind all three products in the plan"
-    if third and case.get("checkpointing"):
-        return "ZeRO 3 fetches otherwise for what is computed again"
-    if third and "trainable" in case:
-        return "ZeRO 3 gives frozen parameters back otherwise, and hpZ keeps their second parts"
-    if third and ("zero_hpz_partition_size" in zero or "zero_quantized_weights" in zero):
-        return "hpZ and qwZ fetch otherwise ahead"
-    if zero["stage"] == 0 and case["dtype"] == "fp32" and case["clip"]:
-        return "the norm of ZeRO 0 in fp32 is averaged over the devices"
+    if case["model"] == "opt" and zero["stage"] == 3 and zero.get("stage3_prefetch_bucket_size", 1):
+        return "OPTForCausalLM calls model.decoder and not model, which is a module in the plan"
     return None
 
 
@@ -273,7 +297,7 @@ def comparable(calls):
     return calls[:last] + sorted(calls[last:])
 
 
-def compare(shardsim, case):
+def compare(shardsim, case, peaks):
     theirs, ours = in_process(issued, case), planned(shardsim, case)
     if "error" in theirs or "error" in ours:
         return ("both refuse" if "error" in theirs and "error" in ours else
@@ -291,12 +315,12 @@ def compare(shardsim, case):
         show = lambda calls: calls[at] if at < len(calls) else "nothing"
         kind = "same calls, other order" if sorted(expected) == sorted(ours["calls"]) else "other calls"
         return kind, f"call {at} of {len(expected)}: {show(ours['calls'])}, DeepSpeed {show(expected)}"
-    gap = ours["held"] / theirs["held"] - 1
+    held, peak = ours["held"] / theirs["held"] - 1, ours["peak"] / theirs["peak"] - 1
     verdict = "calls equal"
-    if abs(gap) > HELD and "offload_optimizer" not in case["zero"]:
-        verdict = "other memory"
-    return verdict, (f"{len(expected)} calls; held {ours['held'] / theirs['held'] - 1:+.2%}, "
-                           f"peak {ours['peak'] / theirs['peak'] - 1:+.2%}")
+    if "offload_optimizer" not in case["zero"]:
+        verdict = "other memory" if abs(held) > HELD else verdict
+        peaks.append(abs(peak))
+    return verdict, f"{len(expected)} calls; held {held:+.2%}, peak {peak:+.2%}"
 
 
 def main():
@@ -316,10 +340,11 @@ def main():
         draw(arguments.seed, n) for n in range(arguments.first, arguments.first + arguments.count)]
     counts = {}
     failed = 0
+    peaks = []
     for number, case in enumerate(cases, arguments.first):
         if arguments.only not in json.dumps(case):
             continue
-        verdict, text = compare(arguments.shardsim, case)
+        verdict, text = compare(arguments.shardsim, case, peaks)
         known = known_difference(case) if verdict.endswith(("calls", "order")) else None
         if known:
             verdict = "known to differ"
@@ -328,7 +353,9 @@ def main():
         counts[verdict] = counts.get(verdict, 0) + 1
         print(f"{number}: {json.dumps(case)}\n  {verdict}: {text}", flush=True)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
-    return 1 if failed else 0
+    within = sum(peak <= PEAK for peak in peaks)
+    print(f"{within} of {len(peaks)} peaks within {PEAK:.0%}, the furthest {max(peaks, default=0):.1%}")
+    return 1 if failed or within < PEAKS_WITHIN * len(peaks) or max(peaks, default=0) > FURTHEST_PEAK else 0
 
 
 if __name__ == "__main__":

@@ -136,4 +136,18 @@ TEST_CASE("Norms of latents in the order of Megatron's modules") {
             feed_forward);
 }
 
+// 20 elements over two devices are parts of 10. The second parameter is in both of {6, 8, 6}, whole
+// each time; dealt out by turns they are 6, 6 and 8.
+TEST_CASE("A part has room for all of each parameter that it has some of", "[strategies]") {
+  FlatOptimizer optimizer;
+  optimizer.shards = 2;
+  const PartSize size = largest_part(of_sizes({6, 8, 6}), data, {}, optimizer);
+  CHECK(size.whole == 14);
+  CHECK(size.largest == 8);
+  CHECK(largest_part(of_sizes({10, 4, 4, 2}), data, {}, optimizer).whole == 10);
+  CHECK(largest_part(of_sizes({30}), data, {}, optimizer).largest == 15);
+  optimizer.deals_out = true;
+  CHECK(largest_part(of_sizes({6, 8, 6}), data, {}, optimizer).whole == 14);
+}
+
 }  // namespace shardsim::buckets_test
