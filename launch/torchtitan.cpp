@@ -17,18 +17,12 @@ namespace torchtitan {
 constexpr std::string_view float8_converters[] = {"quantize.linear.float8", "float8",
                                                   "quantize.dense.float8"};
 constexpr std::string_view mx_converters[] = {"quantize.linear.mx", "mx"};
-// What selective_ac_option = "op" saves of dense layers (workloads/step/saved_names.hpp).
+// What selective_ac_option = "op" saves (workloads/step/saved_names.hpp).
 constexpr std::string_view saved_products = "every_other_product";
 
 std::int64_t layers_of(const Json& model) {
   const Json config = *load_model_config(JsonReader(model, {"torchtitan", "/model"}), "").json;
   return integer_at(config, "num_hidden_layers", 0);
-}
-
-bool is_dense(const Json& model) {
-  const Json config = *load_model_config(JsonReader(model, {"torchtitan", "/model"}), "").json;
-  const std::string type = config.value("model_type", "");
-  return type == "llama" || type == "qwen3";
 }
 
 // Stages as pipeline_parallel.py makes them: the embedding and the head count as layers, the first
@@ -143,7 +137,7 @@ void read_types(const Facts& facts, Json& workload) {
   }
 }
 
-void read_checkpoints(const Facts& facts, const Json& model, Json& workload) {
+void read_checkpoints(const Facts& facts, Json& workload) {
   const std::string mode = facts.text("arg.checkpoints");
   if (mode == "memory_budget") {
     facts.fail("arg.checkpoints",
@@ -156,12 +150,6 @@ void read_checkpoints(const Facts& facts, const Json& model, Json& workload) {
   }
   const std::string every = facts.text("arg.every");
   if (every == "op") {
-    const bool exchanges = facts.integer("arg.ep") > 1 || facts.integer("mesh.tp") > 1;
-    if (exchanges && !is_dense(model)) {
-      facts.fail("arg.every",
-                 "\"op\" also saves what exchanges and reductions of experts leave, which is not "
-                 "simulated; take a number or mode \"full\"");
-    }
     workload["rematerialization"] = {{"policy", saved_products}};
     return;
   }
@@ -247,7 +235,7 @@ void to_experiment(Facts& facts, const LaunchOptions&, Notes& notes, Json& exper
   const Json model = workload["model"];
   read_batch(facts, replicas * shards, workload);
   read_types(facts, workload);
-  read_checkpoints(facts, model, workload);
+  read_checkpoints(facts, workload);
   Json& strategy = experiment["strategy"];
   if (!facts.is("arg.reshard", "default")) {
     strategy["reshard_after_forward"] = facts.is("arg.reshard", "always");
