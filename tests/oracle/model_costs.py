@@ -85,7 +85,7 @@ class WithSinks(torch.autograd.Function):
         return gradient, gradient.new_zeros(ctx.shape)
 
 
-def fused(_module, query, key, value, _mask, dropout=0.0, scaling=None, position_bias=None, s_aux=None,
+def fused(_module, query, key, value, attention_mask=None, dropout=0.0, scaling=None, position_bias=None, s_aux=None,
           **_rest):
     flash = query.shape[-1] == value.shape[-1] <= 256 and position_bias is None
     if flash:

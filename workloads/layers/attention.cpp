@@ -10,8 +10,9 @@
 namespace shardsim::models {
 namespace {
 
-const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& context) {
-  const std::string table = rotary.each_layer ? e.path() : rotary.table;
+const std::pair<Value, Value>& tables(Eager& e, const Rotary& rotary, Context& context,
+                                      const std::string& of = "") {
+  const std::string table = (rotary.each_layer ? e.path() : rotary.table) + of;
   const auto known = context.rotary.find(table);
   if (known != context.rotary.end()) return known->second;
   const bool half = rotary.half_table || rotary.complex;
@@ -140,6 +141,10 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
   const std::int64_t width = a.heads * a.head_dim;
   const Shape picked{batch, a.heads, tokens, tokens};
   const Value dropped = e.dropout(rows, context.dropout);
+  const auto scale = [&](const Value& score) {  // by a number that is a tensor, and so kept
+    e.save(e.constant(e.dtype(), {}));
+    return e.scaled(score);
+  };
   const Value near = Eager::view(dropped, {places, dropped.last()});
   const auto score = [&](const std::string& name, const Value& contents, bool bias) {
     const Value of_places =
@@ -148,7 +153,7 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
     const Value all = e.bmm(lies_apart ? e.copy(contents) : contents, of_places, tokens, a.head_dim,
                             places, {batch, a.heads, tokens, places});
     e.save(all);  // torch.gather keeps what it picks from
-    return e.scaled(e.index(all, e.constant(DType::i64, {tokens, tokens}), picked));
+    return scale(e.index(all, e.constant(DType::i64, {tokens, tokens}), picked));
   };
   Value sum;
   if (a.places->of_queries) {
@@ -177,8 +182,8 @@ Value opened(Eager& e, const Attention& a, const Value& gate, const Value& out) 
 }  // namespace
 
 void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) {
-  const auto& [cos, sin] = tables(e, rotary, context);
-  const auto turned = [&e, cos = cos, sin = sin, &rotary](const Value& x) {
+  const auto turned = [&](const Value& x, const std::string& of) {
+    const auto& [cos, sin] = tables(e, rotary, context, of);
     if (rotary.complex) {
       const Value pairs = e.cast(x, DType::f32);
       if (x.grad) e.save(cos);
@@ -190,8 +195,8 @@ void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) 
     }
     return e.copy(x);
   };
-  q = turned(q);
-  if (k.exists()) k = turned(k);
+  q = turned(q, "");
+  if (k.exists()) k = turned(k, rotary.apart ? " of keys" : "");
 }
 
 namespace {
@@ -225,9 +230,13 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (a.rotary.dims > 0) turn(e, a.rotary, context, q, k);
   if (!a.norm_whole && a.norm_after_rotary) norm_heads(e, a, q, k);
   if (a.scale_by_position) {
-    q = e.cast(e.multiply(q, e.constant(DType::f32, {1, q.shape[1], 1, 1})), q.dtype);
+    const DType wide = a.fp32_position_scale ? DType::f32 : q.dtype;
+    q = e.cast(e.multiply(q, e.constant(wide, {1, q.shape[1], 1, 1})), q.dtype);
   }
   if (a.v_norm.exists() && v.exists()) v = run(e, a.v_norm, by_heads(v, a.kv_heads));
+  if (a.heads_apart) {
+    for (Value* part : {&q, &k, &v}) *part = e.copy(*part);
+  }
   hand_on(a, k, v, context);
   const auto transposed = [](const Value& t, std::int64_t heads, std::int64_t width) {
     return Eager::view(t, {t.shape[0], heads, t.shape[1], width});
@@ -242,6 +251,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
                    .bounded = a.bounded,
                    .from_bias = a.alibi,
                    .expand_kv = a.expand_kv,
+                   .heads_apart = a.heads_apart,
                    .bias = score_mask(e, a, k.shape[1], context)};
   if (a.sinks) e.parameter("sinks", {a.heads});
   if (a.places) rules.bias = place_scores(e, a, q, k, context);

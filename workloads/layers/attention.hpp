@@ -35,6 +35,7 @@ struct Rotary {
   bool concatenated = false;
   bool each_layer = false;  // tables are made anew in every layer
   bool by_example = false;  // tables of each example: [b, s, dims]
+  bool apart = false;       // made for queries and for keys each (GPT-J)
 
   bool operator==(const Rotary&) const = default;
 };
@@ -94,19 +95,21 @@ struct Attention {
   ScoreMask mask = ScoreMask::none;
   std::int64_t relative_buckets = 0;  // of the table of distances that this layer has
   std::optional<PlaceScores> places{};
-  bool causal = false;             // masks what the bias does not
-  bool bidirectional = false;      // tokens see those behind them, too
-  bool heads_first = false;        // queries are laid out head after head
-  bool kv_by_index = false;        // keys and values are picked from the fused result by index
-  bool expand_kv = false;          // one key head is seen by all, not copied
-  bool scale_by_position = false;  // queries times a number for each position
-  bool gate = false;               // sigmoid gate of the output, from twice as wide a q_proj
-  std::string gate_name{};         // or from a projection of its own, without a bias
-  bool gate_per_head = false;      // one number for each head
-  bool gate_softplus = false;      // of these: softplus, in fp32 (Laguna)
-  std::int64_t value_dim = 0;      // of a head of values, where it is not head_dim
-  bool scaled_values = false;      // times a number
-  bool values_of_keys = false;     // values are the keys before their norm (Gemma 4)
+  bool causal = false;         // masks what the bias does not
+  bool bidirectional = false;  // tokens see those behind them, too
+  bool heads_first = false;    // queries are laid out head after head
+  bool heads_apart = false;  // queries, keys and values are, by copies; keys are scaled (DeBERTa 2)
+  bool kv_by_index = false;  // keys and values are picked from the fused result by index
+  bool expand_kv = false;    // one key head is seen by all, not copied
+  bool scale_by_position = false;    // queries times a number for each position
+  bool fp32_position_scale = false;  // of fp32, and then cast back (Llama 4)
+  bool gate = false;                 // sigmoid gate of the output, from twice as wide a q_proj
+  std::string gate_name{};           // or from a projection of its own, without a bias
+  bool gate_per_head = false;        // one number for each head
+  bool gate_softplus = false;        // of these: softplus, in fp32 (Laguna)
+  std::int64_t value_dim = 0;        // of a head of values, where it is not head_dim
+  bool scaled_values = false;        // times a number
+  bool values_of_keys = false;       // values are the keys before their norm (Gemma 4)
   // Keys and values that later layers of the stack read under this name, or that are another's: no
   // projection of its own then, and no cache.
   std::string hands_on{}, reads{};

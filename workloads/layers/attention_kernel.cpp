@@ -21,7 +21,10 @@ Value repeated(Eager& e, const Value& x, const KernelSizes& n) {
 }
 
 Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const ScoreRules& rules) {
-  if (n.batch > 1) {
+  if (rules.heads_apart) {
+    k = e.scaled(k);
+    e.save(e.constant(e.dtype(), {}));
+  } else if (n.batch > 1) {
     // Heads of several examples do not lie together: matmul copies them.
     for (Value* x : {&q, &k, &v}) *x = e.copy(*x);
   }

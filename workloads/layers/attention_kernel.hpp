@@ -27,6 +27,7 @@ struct ScoreRules {
   bool bounded = false;      // of plain attention: a largest of scores and the least number
   bool from_bias = false;    // the product starts from it: torch's baddbmm
   bool expand_kv = false;    // key heads are seen by all, not copied
+  bool heads_apart = false;  // of plain attention: nothing is copied, keys are divided by a tensor
   Value bias{};              // added to the scores
 };
 

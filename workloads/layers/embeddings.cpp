@@ -77,6 +77,13 @@ Value with_positions(Eager& e, const TokenEmbedding& embedding, std::int64_t hid
   return e.add(x, e.embedding(numbers, table));
 }
 
+Value with_tasks(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& x) {
+  if (embedding.tasks.empty()) return x;
+  const Scope at(e, embedding.tasks);
+  const Value table = e.embedding_table("weight", {embedding.task_rows, hidden});
+  return e.add(x, e.embedding(e.constant(DType::i64, {x.shape[0], x.shape[1]}), table));
+}
+
 }  // namespace
 
 Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& ids) {
@@ -91,6 +98,7 @@ Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const 
   const std::int64_t width = last ? embedding.width : hidden;
   x = with_types(e, embedding, width, x);
   x = with_positions(e, embedding, width, x);
+  x = with_tasks(e, embedding, width, x);
   x = with_boxes(e, embedding, width, x);
   x = run(e, embedding.norm, x);
   {

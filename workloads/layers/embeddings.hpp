@@ -59,6 +59,8 @@ struct TokenEmbedding {
   std::string types{};  // a table of token types; empty: none
   std::int64_t type_rows = 0;
   bool types_per_example = false;
+  std::string tasks{};  // a table of tasks, behind positions; empty: none (ERNIE 3)
+  std::int64_t task_rows = 0;
   bool types_stored = false;  // their numbers are in a buffer
   std::optional<BoxTables> boxes{};
   Norm norm{};

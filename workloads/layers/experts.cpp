@@ -16,7 +16,9 @@ Value largest(Eager& e, const Experts& m, Value logits, const Value& numbers) {
     case RouterScores::sigmoid:
     case RouterScores::sqrt_softplus: {
       if (m.router.scores == RouterScores::sqrt_softplus) logits = e.apply(logits, Keeps::input);
-      if (m.router.scores == RouterScores::softmax) logits = e.cast(logits, DType::f32);
+      if (m.router.scores == RouterScores::softmax && m.router.fp32_softmax.value_or(true)) {
+        logits = e.cast(logits, DType::f32);
+      }
       Value scores = e.apply(logits, Keeps::result);
       if (const Router& r = m.router; r.groups > 0) {
         const std::int64_t tokens = logits.shape[0];
@@ -34,8 +36,11 @@ Value largest(Eager& e, const Experts& m, Value logits, const Value& numbers) {
     case RouterScores::sigmoid_of_picked:
       e.save(logits);  // gathered from, not sorted
       [[fallthrough]];
-    case RouterScores::softmax_of_top:
-      return e.apply(top_of(logits), Keeps::result);
+    case RouterScores::softmax_of_top: {
+      const Value top = top_of(logits);
+      const bool wide = m.router.fp32_softmax.value_or(false);
+      return e.apply(wide ? e.cast(top, DType::f32) : top, Keeps::result);
+    }
     case RouterScores::sigmoid_of_top: {
       const Value kept = e.copy(logits);
       static_cast<void>(top_of(logits));

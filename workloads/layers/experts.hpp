@@ -45,7 +45,10 @@ struct Router {
   bool fp32_weight = false;  // the parameter itself is fp32; the input is cast
   bool fp32_logits = false;  // logits cast to fp32 afterwards
   bool cast_back = false;    // weights in the model's type
-  bool masked = false;       // scores outside of chosen groups set to 0
+  // Whether a softmax is computed in fp32: that of all logits is, that of the largest is not,
+  // unless this says otherwise.
+  std::optional<bool> fp32_softmax{};
+  bool masked = false;  // scores outside of chosen groups set to 0
   // Groups that are looked at, and of them chosen, where autograd follows the choice: the numbers
   // of each group's two largest (of the largest where `masked`) and of the groups are kept, and
   // which scores are blanked.

@@ -26,7 +26,9 @@ ModelSpec gptj_like(const Config& c, bool fused) {
   attention.plain_only = attention.fp32_scores = true;
   attention.dropout = c.rate("attn_pdrop", 0);
   attention.out_dropout = dropout;
-  attention.rotary.dims = c.size("rotary_dim", 64);
+  attention.rotary.dims = c.optional_size("rotary_dim", 64).value_or(n.head_dim);
+  attention.rotary.apart = true;
+  attention.rotary.fp32 = fused;
   attention.rotary.concatenated = true;
   attention.rotary.each_layer = true;
   Mlp mlp = plain_mlp(n, "fc_in", "fc_out");

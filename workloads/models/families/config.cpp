@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "workloads/layers/activation.hpp"
+#include "workloads/models/families/nested_defaults.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -38,9 +39,10 @@ void Config::ask(std::string_view keys) const {
 std::optional<JsonReader> Config::find(std::string_view keys) const {
   ask(keys);
   std::optional<JsonReader> found;
+  std::optional<JsonReader> by_class;  // a default of the class
   std::string_view name;
   while (true) {
-    const std::string_view key = first_of(keys);
+    const std::string key(first_of(keys));
     if (auto value = json_.find(key)) {
       // Two spellings that contradict: one of them is meant.
       if (found && asked_ != nullptr && found->json() != value->json()) {
@@ -48,11 +50,13 @@ std::optional<JsonReader> Config::find(std::string_view keys) const {
       }
       if (!found) {
         found = std::move(value);
-        name = key;
+        name = keys.substr(0, key.size());
         if (asked_ == nullptr) return found;
       }
+    } else if (defaults_ != nullptr && defaults_->contains(key) && !json_.json().contains(key)) {
+      by_class = JsonReader(defaults_->at(key), json_.place());
     }
-    if (key.size() == keys.size()) return found;
+    if (key.size() == keys.size()) return found ? found : by_class;
     keys.remove_prefix(key.size() + 1);
   }
 }
@@ -180,14 +184,21 @@ std::optional<Config> Config::sub(std::string_view keys) const {
   const auto value = find(keys);
   if (!value) return std::nullopt;
   if (!value->is_object()) value->fail("expected an object");
-  if (asked_ == nullptr) return Config(*value, /*nested=*/true);
   const std::string pointer = value->place().pointer;
   const std::string key = pointer.substr(pointer.rfind('/') + 1);
+  const auto type_of = [](const JsonReader& json) {
+    const auto type = json.find("model_type");
+    return type && type->is_string() ? type->string() : std::string();
+  };
+  Config nested_config(*value, /*nested=*/true);
+  nested_config.defaults_ = nested_defaults(type_of(json_) + "/" + key, type_of(*value));
+  if (asked_ == nullptr) return nested_config;
   auto& nested = asked_->nested;
   auto known = std::find_if(nested.begin(), nested.end(),
                             [&](const NestedKeys& object) { return object.key == key; });
   if (known == nested.end()) known = nested.insert(nested.end(), NestedKeys{key, {}});
-  return Config(*value, /*nested=*/true, &known->asked);
+  nested_config.asked_ = &known->asked;
+  return nested_config;
 }
 
 double Config::rotary_number(std::string_view key, double otherwise) const {

@@ -8,7 +8,7 @@
 //   c.flag("tie_word_embeddings", false);
 //
 // Sizes that every file states have no default at the top; in a nested text_config they have that
-// of the class, as the hub's files leave them out there.
+// of the class, as the hub's files leave them out there (nested_defaults.hpp).
 // Errors: InputError with file and place: missing, wrong type, out of range, not divisible.
 #pragma once
 
@@ -92,6 +92,7 @@ class Config {
   JsonReader json_;
   bool nested_;
   AskedKeys* asked_;
+  const Json* defaults_ = nullptr;  // of a nested class (nested_defaults.hpp)
 };
 
 }  // namespace shardsim::models

@@ -325,24 +325,6 @@ ModelSpec blenderbot_small(const Config& c) {
   return spec;
 }
 
-}  // namespace
-
-ModelSpec m2m100(const Config& c) {
-  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
-    static_cast<void>(c.rate(key, 0.05));  // layers that a step leaves out at random are counted
-  }
-  ModelSpec spec = mbart(c);
-  spec.buffers.clear();
-  for (Stack& stack : spec.stacks) {
-    auto& input = std::get<TokenEmbedding>(stack.input);
-    input.positions.clear();
-    input.norm = {};
-  }
-  return spec;
-}
-
-namespace {
-
 // Mel spectra of 30 seconds into an encoder of 1,500 places; tokens of the decoder are the step's.
 ModelSpec whisper(const Config& c) {
   const BartLike b{.activation = c.activation("activation_function", "gelu"),
@@ -381,6 +363,22 @@ ModelSpec whisper(const Config& c) {
 }
 
 }  // namespace
+
+ModelSpec m2m100(const Config& c) {
+  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
+    static_cast<void>(c.rate(key, 0.05));  // layers that a step leaves out at random are counted
+  }
+  ModelSpec spec = mbart(c);
+  spec.buffers.clear();
+  const std::string activation = c.activation("activation_function", "relu");
+  for (Stack& stack : spec.stacks) {
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    input.positions.clear();
+    input.norm = {};
+    std::get<Mlp>(stack.kinds[0].branches.back().body).activation = activation;
+  }
+  return spec;
+}
 
 std::vector<Family> encoder_decoder_families() {
   return {{"T5ForConditionalGeneration", "t5", t5},

@@ -106,9 +106,14 @@ ModelSpec bert_masked(const Config& c) {
 
 // BERT with a table of tasks beside that of token types, if a file says so.
 ModelSpec ernie_masked(const Config& c) {
-  if (c.flag("use_task_id", false)) c.fail("use_task_id", "embeddings of tasks are not supported");
+  ModelSpec spec = bert_like(c, "ernie.", /*roberta=*/false);
   c.pass_over({"task_type_vocab_size"});
-  return with_bert_head(bert_like(c, "ernie.", /*roberta=*/false), c);
+  if (c.flag("use_task_id", false)) {
+    auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+    input.tasks = "ernie.embeddings.task_type_embeddings";
+    input.task_rows = c.size("task_type_vocab_size", 3);
+  }
+  return with_bert_head(std::move(spec), c);
 }
 
 ModelSpec roberta(const Config& c) { return bert_like(c, "", /*roberta=*/true); }
@@ -153,7 +158,9 @@ ModelSpec megatron_bert_masked(const Config& c) {
   ModelSpec spec = bert_like(c, "bert.", /*roberta=*/false);
   norm_before(spec, "attention.ln", "ln", "bert.encoder.ln");
   std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body).plain_only = true;
-  std::get<TokenEmbedding>(spec.stacks[0].input).norm = {};
+  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+  input.norm = {};
+  input.types_per_example = true;
   return with_bert_head(std::move(spec), c);
 }
 

@@ -126,6 +126,7 @@ ModelSpec rotary_encoder(const Config& c, const std::string& prefix, bool biases
                                .width = n.hidden,
                                .types = type_rows > 0 ? at + "token_type_embeddings" : "",
                                .type_rows = type_rows,
+                               .types_per_example = true,
                                .norm = layer_norm(at + "LayerNorm"),
                                .dropout_name = at + "dropout",
                                .dropout = dropout};
@@ -221,6 +222,7 @@ ModelSpec roformer_like(const Config& c, const std::string& prefix) {
   Stack& stack = spec.stacks[0];
   auto& input = std::get<TokenEmbedding>(stack.input);
   input.positions.clear();
+  input.types_per_example = true;
   input.width = c.size("embedding_size", stack.hidden);
   if (input.width != stack.hidden) {
     input.project = prefix + "embeddings_project";
@@ -268,6 +270,7 @@ ModelSpec deberta_v2_like(const Config& c, const std::string& prefix) {
   if (!c.flag("position_biased_input", true)) input.positions.clear();
   input.type_rows = c.count("type_vocab_size", 0);
   if (input.type_rows == 0) input.types.clear();
+  input.masked = true;
   if (c.size("embedding_size", stack.hidden) != stack.hidden) {
     c.fail("embedding_size", "only the layers\' width is supported");
   }
@@ -275,7 +278,8 @@ ModelSpec deberta_v2_like(const Config& c, const std::string& prefix) {
   attention.q = "self.query_proj";
   attention.k = "self.key_proj";
   attention.v = "self.value_proj";
-  attention.plain_only = true;
+  attention.plain_only = attention.heads_apart = true;
+  attention.mask = ScoreMask::blanks_each_layer;
   const std::string types = place_types(c);
   const std::int64_t buckets = c.integer("position_buckets", -1);
   const std::int64_t farthest = c.integer("max_relative_positions", -1);
@@ -310,12 +314,12 @@ ModelSpec deberta_like(const Config& c, const std::string& prefix) {
   ModelSpec spec = deberta_v2_like(c, prefix);
   Stack& stack = spec.stacks[0];
   Attention& attention = std::get<Attention>(stack.kinds[0].branches[0].body);
+  attention.heads_apart = false;
   attention.form = QkvForm::fused;
   attention.qkv = "self.in_proj";
   set_biases(attention, false, true);
   attention.q_added = "self.q_bias";
   attention.v_added = "self.v_bias";
-  attention.mask = ScoreMask::blanks_each_layer;
   for (Branch& branch : stack.kinds[0].branches) branch.joined.kind = NormKind::layer_cast;
   std::get<TokenEmbedding>(stack.input).norm.kind = NormKind::layer_cast;
   if (attention.places) {
@@ -346,28 +350,6 @@ ModelSpec deberta_v2_masked(const Config& c) {
   return with_bert_head(deberta_v2_like(c, "deberta."), c);
 }
 
-// Embeddings are narrower than the layers, what makes logits is wider.
-ModelSpec rembert_like(const Config& c, const std::string& prefix) {
-  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
-  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
-  input.width = c.size("input_embedding_size", 256);
-  input.project = prefix + "encoder.embedding_hidden_mapping_in";
-  input.project_last = true;
-  std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body).plain_only = true;
-  c.pass_over({"classifier_dropout_prob", "output_embedding_size"});
-  return spec;
-}
-
-ModelSpec rembert(const Config& c) { return rembert_like(c, ""); }
-ModelSpec rembert_masked(const Config& c) {
-  ModelSpec spec = with_masked_head(rembert_like(c, "rembert."), c, "cls.predictions.decoder", "",
-                                    "cls.predictions.dense", "cls.predictions.LayerNorm");
-  spec.head.tied_to.clear();  // of another width
-  spec.head.transform_width = c.size("output_embedding_size", 1664);
-  spec.head.activation = c.activation("hidden_act", "gelu");
-  return spec;
-}
-
 }  // namespace
 
 std::vector<Family> encoder_kin_families() {
@@ -388,9 +370,7 @@ std::vector<Family> encoder_kin_families() {
           {"DebertaForMaskedLM", "deberta", deberta_masked},
           {"DebertaModel", "deberta", deberta},
           {"RoFormerForMaskedLM", "roformer", roformer_masked},
-          {"RoFormerModel", "roformer", roformer},
-          {"RemBertForMaskedLM", "rembert", rembert_masked},
-          {"RemBertModel", "rembert", rembert}};
+          {"RoFormerModel", "roformer", roformer}};
 }
 
 }  // namespace shardsim::models

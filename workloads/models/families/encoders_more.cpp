@@ -1,4 +1,4 @@
-// LayoutLM, and BERT's kin that write: causal masks, losses of the next token.
+// LayoutLM, RemBERT, and BERT's kin that write: causal masks, losses of the next token.
 //
 // Source: transformers 5.23.0, modeling_layoutlm.py, modeling_bert.py and those of its kin.
 #include <algorithm>
@@ -29,6 +29,34 @@ ModelSpec layoutlm(const Config& c) { return layoutlm_like(c, ""); }
 ModelSpec layoutlm_masked(const Config& c) {
   ModelSpec spec = with_bert_head(layoutlm_like(c, "layoutlm."), c);
   spec.head.idle_pooler = "layoutlm.pooler.dense";  // which the class runs in any case
+  return spec;
+}
+
+// Embeddings are narrower than the layers, what makes logits is wider.
+ModelSpec rembert_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+  input.width = c.size("input_embedding_size", 256);
+  input.project = prefix + "encoder.embedding_hidden_mapping_in";
+  input.project_last = true;
+  input.types_per_example = true;
+  LayerKind& layer = spec.stacks[0].kinds[0];
+  Attention& attention = std::get<Attention>(layer.branches[0].body);
+  attention.plain_only = true;
+  attention.dropout = c.rate("attention_probs_dropout_prob", 0);
+  input.dropout = c.rate("hidden_dropout_prob", 0);
+  for (Branch& branch : layer.branches) branch.dropout = input.dropout;
+  c.pass_over({"classifier_dropout_prob", "output_embedding_size"});
+  return spec;
+}
+
+ModelSpec rembert(const Config& c) { return rembert_like(c, ""); }
+ModelSpec rembert_masked(const Config& c) {
+  ModelSpec spec = with_masked_head(rembert_like(c, "rembert."), c, "cls.predictions.decoder", "",
+                                    "cls.predictions.dense", "cls.predictions.LayerNorm");
+  spec.head.tied_to.clear();  // of another width
+  spec.head.transform_width = c.size("output_embedding_size", 1664);
+  spec.head.activation = c.activation("hidden_act", "gelu");
   return spec;
 }
 
@@ -88,7 +116,9 @@ std::vector<Family> writing_encoder_families(const std::vector<Family>& known) {
 
 std::vector<Family> more_encoder_families() {
   return {{"LayoutLMForMaskedLM", "layoutlm", layoutlm_masked},
-          {"LayoutLMModel", "layoutlm", layoutlm}};
+          {"LayoutLMModel", "layoutlm", layoutlm},
+          {"RemBertForMaskedLM", "rembert", rembert_masked},
+          {"RemBertModel", "rembert", rembert}};
 }
 
 }  // namespace shardsim::models

@@ -288,6 +288,7 @@ ModelSpec phimoe(const Config& c) {
   attention.window = c.count("sliding_window", 0);
   Experts experts = read_experts(c, n, "num_local_experts", 16, "num_experts_per_tok", 2, n.width);
   experts.router = {.name = "router", .scores = RouterScores::sparse_mixer};
+  experts.per_token = 2;  // which the mixer is written for
   LayerKind layer = llama_layer(n, "experts", attention, experts);
   for (Branch& branch : layer.branches) branch.before.bias = true;
   ModelSpec spec = decoder(n, layer);
@@ -326,7 +327,7 @@ ModelSpec llama4_text(const Config& c) {
     return with_rotary[static_cast<std::size_t>(i)] != 0;
   };
   const auto has_experts = [&](std::int64_t i) {
-    if (routed.empty()) return (i + 1) % step == 0;
+    if (!c.given("moe_layers")) return (i + 1) % step == 0;
     return std::find(routed.begin(), routed.end(), i) != routed.end();
   };
   const bool tuned = c.flag("attn_temperature_tuning", true);  // of layers without positions
@@ -343,7 +344,7 @@ ModelSpec llama4_text(const Config& c) {
                    } else {
                      name += ", no positions";
                      attention.rotary.dims = 0;
-                     attention.scale_by_position = tuned;
+                     attention.scale_by_position = attention.fp32_position_scale = tuned;
                    }
                    if (has_experts(i)) return llama_layer(n, name, attention, experts);
                    return llama_layer(n, name, attention, mlp);

@@ -112,6 +112,7 @@ ModelSpec cohere2_moe(const Config& c) {
   Experts experts = read_experts(c, n, "num_experts", 8, "num_experts_per_tok", 2, n.width);
   experts.router.cast_back = true;
   experts.router.scores = RouterScores::softmax_of_top;
+  experts.router.fp32_softmax = true;
   if (c.choice("expert_selection_fn", "softmax", {"softmax", "sigmoid"}) == "sigmoid") {
     experts.router.scores = RouterScores::sigmoid_of_top;
     if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;

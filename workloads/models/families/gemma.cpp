@@ -80,6 +80,7 @@ ModelSpec gemma3_text(const Config& c) {
   Attention attention = llama_attention(c, n);
   attention.q_norm = {n.norm, "q_norm"};
   attention.k_norm = {n.norm, "k_norm"};
+  attention.bidirectional = c.flag("use_bidirectional_attention", false);  // EmbeddingGemma
   const std::int64_t period = c.size("sliding_window_pattern", 6);
   const auto types = layer_types(c, n.layers, [&](std::int64_t i) {
     return std::string((i + 1) % period != 0 ? "sliding_attention" : "full_attention");

@@ -30,8 +30,9 @@ ModelSpec gemma3(const Config& c) {
 ModelSpec mistral3(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
+  // Whatever its text says.
   ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+                          c.flag("tie_word_embeddings", true));
   const std::int64_t hidden = add_pixtral_tower(spec, images, "model.vision_tower.");
   const std::int64_t merge = c.size("spatial_merge_size", 2);
   const std::int64_t out = spec.stacks.back().hidden;

@@ -76,6 +76,7 @@ ModelSpec mistral4(const Config& c) {
   }
   Experts experts = deepseek_experts(c, n, 128, 4, 2048, 1);
   experts.router.fp32 = false;
+  experts.router.fp32_softmax = false;
   if (c.flag("norm_topk_prob", true)) experts.router.renormalize = Renormalize::in_place;
   read_groups(c, experts.router, 1, 1);
   return deepseek_like(c, n, attention, experts, 0, "");

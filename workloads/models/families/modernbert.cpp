@@ -73,6 +73,7 @@ ModelSpec modernbert_decoder(const Config& c) {
   const Sizes n = modernbert_sizes(c);
   Attention attention = llama_attention(c, n);
   attention.out_dropout = attention.dropout;
+  attention.rotary.by_example = true;
   c.pass_over({"sliding_window"});  // half of local_attention
   return modernbert_like(c, n, attention, c.count("local_attention", 128) / 2, "lm_head");
 }

@@ -139,7 +139,8 @@ ModelSpec pvt_model(const Config& c) {
 ModelSpec pvt_classifier(const Config& c) {
   Draft d;
   const Ref first = d.part({.single = true}, pvt_rows(c, d, "pvt."));
-  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, first));
+  const bool named = c.given("num_labels") || c.given("id2label");
+  d.classes(d.linear({.name = "classifier", .out = named ? labels_of(c) : 1000}, first));
   return pvt_spec(c, d);
 }
 

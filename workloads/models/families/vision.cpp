@@ -11,7 +11,7 @@ VisionSizes read_vision(const Config& c, std::string_view activation) {
   n.hidden = c.size("hidden_size", 768);
   n.layers = c.size("num_hidden_layers", 12);
   n.heads = c.size("num_attention_heads", 12);
-  n.width = c.size("intermediate_size", 4 * n.hidden);
+  n.width = c.size("intermediate_size", 3072);
   n.activation = c.activation("hidden_act", activation);
   n.qkv_bias = c.flag("qkv_bias", true);
   n.dropout = c.rate("hidden_dropout_prob", 0);

@@ -145,7 +145,8 @@ class ExpertsGraph {
     const TensorId weight = c_.g.parameter(at + ".weight", {{all}, {c_.hidden}});
     const TensorId bias = r.bias ? c_.g.parameter(at + ".bias", {{all}}) : no_tensor;
     TensorId scores = c_.g.linear(at, x, weight, {{c_.batch}, {c_.sequence}, {all}}, bias, dtype);
-    if (r.fp32_logits || r.scores == RouterScores::softmax) {
+    const bool softmax_of_all = r.scores == RouterScores::softmax && r.fp32_softmax.value_or(true);
+    if (r.fp32_logits || softmax_of_all) {
       scores = c_.g.cast(at + ".logits", scores, DType::f32);
     }
     if (r.scores == RouterScores::sparse_mixer) {
@@ -165,6 +166,9 @@ class ExpertsGraph {
     const auto [largest, numbers] = c_.g.top_k(at + ".top_k", scores, all, n_.choice);
     TensorId weights = largest;
     if (r.scores == RouterScores::softmax_of_top) {
+      if (r.fp32_softmax.value_or(false)) {
+        weights = c_.g.cast(at + ".largest", weights, DType::f32);
+      }
       weights = c_.g.over_label(Function::softmax, at + ".softmax", weights, n_.choice);
     } else if (r.scores == RouterScores::sigmoid_of_top ||
                r.scores == RouterScores::sigmoid_of_picked) {

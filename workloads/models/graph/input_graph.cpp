@@ -125,6 +125,13 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
     x = c.g.marked(c.g.elementwise(Function::add, beside(input.name, "positions"), {x, rows}),
                    StreamMark::stream);
   }
+  if (!input.tasks.empty()) {
+    const NumberedRows tasks =
+        numbered_rows(c, "task_type_ids", input.tasks, c.label("tasks", input.task_rows),
+                      /*each=*/true, width);
+    const TensorId rows = c.g.embedding(input.tasks, tasks.numbers, tasks.table, tasks.result);
+    x = c.g.elementwise(Function::add, beside(input.name, "tasks"), {x, rows});
+  }
   if (input.boxes) x = with_boxes(c, *input.boxes, x, width);
   if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {width});
   x = c.dropped(input.name + ".dropout", x, input.dropout);
