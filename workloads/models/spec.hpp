@@ -145,6 +145,7 @@ struct NamedParameter {
   std::string name;  // full
   Shape shape;
   bool embedding = false;
+  std::string other_name{};  // of the module that has it, too (LUKE's logits of entities)
 
   bool operator==(const NamedParameter&) const = default;
 };

@@ -329,6 +329,7 @@ ModelCounts count(const ModelSpec& spec, const Point& point, const Place& place)
     } else {
       e.parameter(p.name, p.shape);
     }
+    if (!p.other_name.empty()) e.tie(p.name, p.other_name);
   }
   for (const NamedBuffer& buffer : spec.buffers) e.buffer(buffer.name, buffer.shape, spec.dtype);
   run(e, spec.head, outputs);

@@ -194,7 +194,7 @@ TensorId NetworkGraph::text_block(const std::string& name, const ImageTransforme
   for (const char* module : {"attn1", "attn2"}) {
     const bool is_cross = module == std::string("attn2");
     Attention attention = diffusers_attention(within(name, module), t.heads, width / t.heads);
-    attention.cross = is_cross;
+    attention.cross = is_cross || t.text_only;
     const GraphBuilder::Within of(c.g, OpModule::attention);
     onto(module, models::add(c, attention, normed(is_cross ? "norm2" : "norm1")));
   }

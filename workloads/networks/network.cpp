@@ -49,7 +49,7 @@ struct DescribeNetwork {
   std::string operator()(const UNet& net) const {
     std::string text;
     for (const UNetLevel& level : net.down) text += "down: " + of_level(level) + "\n";
-    text += "middle: " + of_level(net.middle) + "\n";
+    if (net.middle) text += "middle: " + of_level(*net.middle) + "\n";
     for (const UNetLevel& level : net.up) text += "up: " + of_level(level) + "\n";
     return text;
   }

@@ -16,6 +16,11 @@ Value embed_time(Eager& e, const UNet& net, std::int64_t batch) {
     const Scope at(e, "time_embedding.cond_proj");
     e.parameter("weight", {numbers, net.guidance_width});
   }
+  if (net.classes > 0) {
+    const Scope at(e, "class_embedding");
+    const Value table = e.embedding_table("weight", {net.classes, net.time_width});
+    time = e.add(time, e.embedding(e.input(DType::i64, {batch}), table));
+  }
   if (net.pooled_width == 0) return time;
   const Value pooled = e.constant(e.dtype(), {batch, net.pooled_width});
   return e.add(time,
@@ -54,17 +59,19 @@ struct UnetRun {
 
   // A residual block, then a transformer and another residual block as often as it says.
   Value middle(Value x) {
+    if (!net.middle) return x;
+    const UNetLevel& level = *net.middle;
     const auto residual = [&](std::int64_t i, const Value& in) {
       e.open_layer(fmt::format("mid_block.resnets.{}", i), "middle");
-      Value out = run(e, "", net.middle.block, in, time);
+      Value out = run(e, "", level.block, in, time);
       e.close_layer();
       return out;
     };
     x = residual(0, x);
-    for (std::int64_t i = 0; i < net.middle.blocks; ++i) {
-      if (net.middle.transformer) {
+    for (std::int64_t i = 0; i < level.blocks; ++i) {
+      if (level.transformer) {
         e.open_layer(fmt::format("mid_block.attentions.{}", i), "middle");
-        x = run(e, "", *net.middle.transformer, x, context);
+        x = run(e, "", *level.transformer, x, context);
         e.close_layer();
       }
       x = residual(i + 1, x);
@@ -99,16 +106,25 @@ std::int64_t coarsest(const UNet& net) { return std::int64_t{1} << (net.down.siz
 Value run(Eager& e, const UNet& net, const ImageStep& step) {
   UnetRun unet{.e = e, .net = net, .time = embed_time(e, net, step.batch)};
   unet.context.batch = step.batch;
-  unet.context.encoder = e.input(e.dtype(), {step.batch, step.text, net.text_width});
+  const bool projects = net.read_width > 0;
+  unet.context.encoder =
+      e.input(e.dtype(), {step.batch, step.text, projects ? net.read_width : net.text_width});
+  if (projects) {
+    unet.context.encoder =
+        run_linear(e, "encoder_hid_proj", unet.context.encoder, net.text_width, /*bias=*/true);
+  }
   const Value latents = e.input(e.dtype(), {step.batch, net.in, step.side, step.side});
-  Value x = run(e, Convolution{.name = "conv_in", .out = net.down.front().block.out}, latents);
+  const auto around = [&](const char* name, std::int64_t out, std::int64_t kernel) {
+    return Convolution{.name = name, .out = out, .kernel = kernel, .padding = (kernel - 1) / 2};
+  };
+  Value x = run(e, around("conv_in", net.down.front().block.out, net.first_kernel), latents);
   x = unet.up(unet.middle(unet.down(x)));
   x = group_norm(e, "conv_norm_out", net.groups, x);
   {
     const Scope at(e, "conv_act");
     x = activate(e, net.activation, x);
   }
-  return run(e, Convolution{.name = "conv_out", .out = net.out}, x);
+  return run(e, around("conv_out", net.out, net.last_kernel), x);
 }
 
 }  // namespace shardsim::models

@@ -34,8 +34,11 @@ struct UNet {
   std::int64_t text_width = 0;      // of the text's states
   std::int64_t pooled_width = 0;    // of pooled text and sizes that are added to the time; or 0
   std::int64_t guidance_width = 0;  // of an embedding of the guidance, which does not run; or 0
-  std::vector<UNetLevel> down;      // from the largest image to the smallest
-  UNetLevel middle{};
+  std::int64_t classes = 0;         // of a table of which a row is added to the time; or 0
+  std::int64_t read_width = 0;      // of states that a product makes text_width wide; or 0
+  std::int64_t first_kernel = 3, last_kernel = 3;
+  std::vector<UNetLevel> down;  // from the largest image to the smallest
+  std::optional<UNetLevel> middle = UNetLevel{};
   std::vector<UNetLevel> up;  // and back
   double dropout = 0;
 

@@ -23,7 +23,8 @@ Value run_rows(Eager& e, const ImageTransformer& t, Value rows, Context& context
   const auto normed = [&](const char* name) {
     return run(e, Norm{NormKind::layer, name, /*bias=*/true}, rows);
   };
-  const Attention among = image_attention("attn1", t.heads, width, t.dropout);
+  Attention among = image_attention("attn1", t.heads, width, t.dropout);
+  among.cross = t.text_only;
   Attention to_text = image_attention("attn2", t.heads, width, t.dropout);
   to_text.cross = true;
   const Mlp mlp = diffusers_mlp("ff", width, "gelu", MlpForm::fused_gate, t.dropout);

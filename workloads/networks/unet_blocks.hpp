@@ -36,7 +36,8 @@ struct ImageTransformer {
   std::int64_t heads = 8;
   std::int64_t groups = 32;
   double dropout = 0;
-  bool linear = false;  // its projections; else convolutions of 1 x 1
+  bool linear = false;     // its projections; else convolutions of 1 x 1
+  bool text_only = false;  // places attend to the text twice, not to each other
 
   bool operator==(const ImageTransformer&) const = default;
 };

@@ -14,7 +14,8 @@ class UnetGraph {
   TensorId build(std::int64_t side, std::int64_t text) {
     n_.first_block("embedding");
     embed(text);
-    x_ = n_.convolve("conv_in", {.out = net_.down.front().block.out}, n_.input(net_.in, side));
+    x_ = n_.convolve("conv_in", around(net_.down.front().block.out, net_.first_kernel),
+                     n_.input(net_.in, side));
     n_.live = {&x_.id, &time_};
     keep();
     down();
@@ -22,10 +23,25 @@ class UnetGraph {
     up();
     n_.next_block("head");
     x_ = n_.activate(net_.activation, "conv_act", n_.group_norm("conv_norm_out", net_.groups, x_));
-    return n_.mean_loss(n_.convolve("conv_out", {.out = net_.out}, x_).id);
+    return n_.mean_loss(n_.convolve("conv_out", around(net_.out, net_.last_kernel), x_).id);
   }
 
  private:
+  static Convolution around(std::int64_t out, std::int64_t kernel) {
+    return {.out = out, .kernel = kernel, .padding = (kernel - 1) / 2};
+  }
+
+  // A row of a table for the class of each example.
+  void add_classes() {
+    GraphContext& c = n_.c;
+    const TensorId numbers = c.g.input("class_labels", c.options.index_dtype, {{c.batch}});
+    const Dims dims = c.g.dims_of(time_);
+    const LabelId classes = c.label("classes", net_.classes);
+    const TensorId table = c.g.parameter("class_embedding.weight", {{classes}, dims[1]});
+    const TensorId rows = c.g.embedding("class_embedding", numbers, table, dims);
+    time_ = c.g.elementwise(Function::add, "time_and_class", {time_, rows});
+  }
+
   // The time and, where there are any, pooled text and sizes; the text's states.
   void embed(std::int64_t text) {
     GraphContext& c = n_.c;
@@ -41,6 +57,7 @@ class UnetGraph {
           "time_embedding.cond_proj.weight",
           {{c.label("time_numbers", numbers)}, {c.label("guidance", net_.guidance_width)}});
     }
+    if (net_.classes > 0) add_classes();
     if (net_.pooled_width > 0) {
       const TensorId pooled = n_.condition("add_embedding", input("pooled", net_.pooled_width),
                                            net_.time_width, net_.activation);
@@ -50,8 +67,14 @@ class UnetGraph {
     states.sequence = c.label("text_sequence", text);
     states.keys = c.label("key_text_sequence", text);
     states.hidden = c.label("text_width", net_.text_width);
+    const bool projects = net_.read_width > 0;
+    const LabelId read = projects ? c.label("read_width", net_.read_width) : states.hidden;
     states.id = c.g.input("encoder_hidden_states", c.g.compute_dtype(),
-                          {{c.batch}, {states.sequence}, {states.hidden}});
+                          {{c.batch}, {states.sequence}, {read}});
+    if (projects) {
+      states.id = c.linear({"encoder_hid_proj", {states.hidden}, {read}, /*bias=*/true}, states.id,
+                           {{c.batch}, {states.sequence}, {states.hidden}});
+    }
     c.beside = {states};
   }
 
@@ -84,15 +107,17 @@ class UnetGraph {
   }
 
   void middle() {
+    if (!net_.middle) return;
+    const UNetLevel& level = *net_.middle;
     const auto residual = [&](std::int64_t i) {
       n_.next_layers("mid_block.resnets", {static_cast<std::int32_t>(i)});
-      x_ = n_.residual(n_.c.layer, net_.middle.block, x_, time_);
+      x_ = n_.residual(n_.c.layer, level.block, x_, time_);
     };
     residual(0);
-    for (std::int64_t i = 0; i < net_.middle.blocks; ++i) {
-      if (net_.middle.transformer) {
+    for (std::int64_t i = 0; i < level.blocks; ++i) {
+      if (level.transformer) {
         n_.next_layers("mid_block.attentions", {static_cast<std::int32_t>(i)});
-        x_ = n_.transformer("", *net_.middle.transformer, x_);
+        x_ = n_.transformer("", *level.transformer, x_);
       }
       residual(i + 1);
     }

@@ -47,6 +47,26 @@ std::vector<std::int64_t> per_level(const Config& c, std::string_view key, std::
   return list;
 }
 
+// One flag for all levels, or a list of one for each.
+std::vector<bool> flags_of(const Config& c, std::string_view key, std::size_t levels) {
+  const auto value = c.json().find(key);
+  if (!value || !value->is_array()) return std::vector<bool>(levels, c.flag(key, false));
+  c.pass_over({key});
+  std::vector<bool> list;
+  for (const JsonReader& entry : value->elements()) list.push_back(entry.boolean());
+  if (list.size() != levels) c.fail(key, "has not one entry for each level");
+  return list;
+}
+
+// All levels read one text.
+std::int64_t text_width_of(const Config& c, std::size_t levels) {
+  const std::vector<std::int64_t> widths = per_level(c, "cross_attention_dim", 1280, levels);
+  for (const std::int64_t width : widths) {
+    if (width != widths.front()) c.fail("cross_attention_dim", "only one width is supported");
+  }
+  return widths.front();
+}
+
 std::vector<std::string> block_types(const Config& c, std::string_view key,
                                      std::vector<std::string> otherwise, std::size_t levels) {
   std::vector<std::string> types = c.texts(key);
@@ -67,6 +87,7 @@ bool has_transformer(const Config& c, std::string_view key, const std::string& t
 // Levels from the largest image to the smallest: what a block on them is.
 struct Levels {
   std::vector<std::int64_t> widths, blocks, heads, depths;
+  std::vector<bool> text_only;
   ResidualBlock block;
   ImageTransformer transformer;
 
@@ -77,6 +98,7 @@ struct Levels {
       level.transformer = transformer;
       level.transformer->blocks = depths[l];
       level.transformer->heads = heads[l];
+      level.transformer->text_only = text_only[l];
     }
     return level;
   }
@@ -92,7 +114,8 @@ Levels read_levels(const Config& c, const UNet& net) {
   const bool named = c.given("num_attention_heads");
   n.heads = per_level(c, named ? "num_attention_heads" : "attention_head_dim", 8, levels);
   n.block = {.groups = net.groups, .activation = net.activation, .dropout = net.dropout};
-  n.transformer = {.groups = net.groups, .dropout = net.dropout};
+  n.text_only = flags_of(c, "only_cross_attention", levels);
+  n.transformer = {.groups = net.groups};  // the class hands its dropout to residual blocks alone
   n.transformer.linear = c.flag("use_linear_projection", false);
   for (std::size_t l = 0; l < levels; ++l) {
     static_cast<void>(c.divided("block_out_channels", n.widths[l], "norm_num_groups", net.groups));
@@ -105,21 +128,34 @@ Levels read_levels(const Config& c, const UNet& net) {
 void refuse_other_unets(const Config& c) {
   c.pass_over({"center_input_sample", "flip_sin_to_cos", "freq_shift",  // numbers that go in
                "addition_embed_type_num_heads"});                       // of another embedding
-  refuse(c, {"encoder_hid_dim", "encoder_hid_dim_type", "class_embed_type", "num_class_embeds",
-             "reverse_transformer_layers_per_block", "time_embedding_act_fn", "timestep_post_act",
-             "cross_attention_norm", "mid_block_only_cross_attention"});
-  refuse_true(c, {"only_cross_attention", "dual_cross_attention", "upcast_attention",
-                  "resnet_skip_time_act", "class_embeddings_concat"});
+  refuse(c, {"class_embed_type", "reverse_transformer_layers_per_block", "time_embedding_act_fn",
+             "timestep_post_act", "cross_attention_norm", "mid_block_only_cross_attention"});
+  refuse_true(c, {"dual_cross_attention", "resnet_skip_time_act", "class_embeddings_concat"});
+  static_cast<void>(c.flag("upcast_attention", false));  // which fused attention does not read
   require(c, "resnet_time_scale_shift", "default");
   require(c, "time_embedding_type", "positional");
   require(c, "attention_type", "default");
   for (const char* key : {"conv_in_kernel", "conv_out_kernel"}) {
-    if (c.size(key, 3) != 3) c.fail(key, "only 3 is supported");
+    if (c.size(key, 3) % 2 == 0) c.fail(key, "only odd sizes are supported");
   }
+  require(c, "encoder_hid_dim_type", "text_proj");
   for (const char* key : {"resnet_out_scale_factor", "mid_block_scale_factor"}) {
     if (c.number(key, 1) != 1) c.fail(key, "only 1 is supported");
   }
   if (c.size("downsample_padding", 1) != 1) c.fail("downsample_padding", "only 1 is supported");
+}
+
+// A residual block, a transformer and another one; the first alone; or nothing.
+void read_middle(const Config& c, const Levels& n, UNet& net) {
+  constexpr auto* attending = "UNetMidBlock2DCrossAttn";
+  constexpr auto* plain = "UNetMidBlock2D";
+  const std::size_t last = n.widths.size() - 1;
+  const std::string type = c.text("mid_block_type", attending);
+  net.middle = n.at(last, has_transformer(c, "mid_block_type", type, attending, plain));
+  net.middle->blocks = net.middle->transformer ? 1 : 0;
+  if (c.json().json().contains("mid_block_type") && !c.given("mid_block_type")) {
+    net.middle.reset();
+  }
 }
 
 ModelSpec unet(const Config& c) {
@@ -131,8 +167,12 @@ ModelSpec unet(const Config& c) {
   net.groups = c.size("norm_num_groups", 32);
   net.activation = c.activation("act_fn", "silu");
   net.dropout = c.rate("dropout", 0);
-  net.text_width = c.size("cross_attention_dim", 1280);
+  net.first_kernel = c.size("conv_in_kernel", 3);
+  net.last_kernel = c.size("conv_out_kernel", 3);
+  net.classes = c.optional_size("num_class_embeds", std::nullopt).value_or(0);
+  net.read_width = c.optional_size("encoder_hid_dim", std::nullopt).value_or(0);
   const Levels n = read_levels(c, net);
+  net.text_width = text_width_of(c, n.widths.size());
   const std::size_t levels = n.widths.size();
   net.time_width = c.size("time_embedding_dim", 4 * n.widths.front());
   if (c.given("addition_embed_type")) {
@@ -158,13 +198,7 @@ ModelSpec unet(const Config& c) {
         n.at(levels - 1 - l, has_transformer(c, up, type, "CrossAttnUpBlock2D", "UpBlock2D")));
     net.up.back().blocks += 1;
   }
-  require(c, "mid_block_type", "UNetMidBlock2DCrossAttn");
-  const JsonReader& json = c.json();
-  if (json.json().contains("mid_block_type") && !c.given("mid_block_type")) {
-    json.fail("mid_block_type: a network without a middle is not supported");
-  }
-  net.middle = n.at(levels - 1, /*attends=*/true);
-  net.middle.blocks = 1;
+  read_middle(c, n, net);
   return of_network(net);
 }
 

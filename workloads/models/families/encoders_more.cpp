@@ -1,4 +1,4 @@
-// LayoutLM, RemBERT, and BERT's kin that write: causal masks, losses of the next token.
+// LayoutLM, LUKE, DPR, RemBERT, and BERT's kin that write: causal masks, losses of the next token.
 //
 // Source: transformers 5.23.0, modeling_layoutlm.py, modeling_bert.py and those of its kin.
 #include <algorithm>
@@ -60,6 +60,80 @@ ModelSpec rembert_masked(const Config& c) {
   return spec;
 }
 
+// LUKE (arXiv:2010.01057): RoBERTa, and entities beside the words, with queries of their own. A step
+// reads words alone.
+ModelSpec luke_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/true);
+  Stack& stack = spec.stacks[0];
+  LayerKind& layer = stack.kinds[0];
+  auto& attention = std::get<Attention>(layer.branches[0].body);
+  attention.plain_only = true;
+  if (c.flag("use_entity_aware_attention", true)) {
+    Attention entities = attention;  // its three products
+    entities.q = "self.w2e_query";
+    entities.k = "self.e2w_query";
+    entities.v = "self.e2e_query";
+    entities.o.clear();
+    layer.branches.insert(layer.branches.begin() + 1, Branch{.body = entities, .silent = true});
+  }
+  const std::int64_t rows = c.size("entity_vocab_size", 500000);
+  const std::int64_t width = c.size("entity_emb_size", 256);
+  const std::string at = prefix + "entity_embeddings.";
+  spec.apart.push_back({at + "entity_embeddings.weight", {rows, width}, /*embedding=*/true});
+  if (width != stack.hidden) {
+    spec.apart.push_back({at + "entity_embedding_dense.weight", {stack.hidden, width}});
+  }
+  const auto& input = std::get<TokenEmbedding>(stack.input);
+  spec.apart.push_back(
+      {at + "position_embeddings.weight", {input.position_rows, stack.hidden}, true});
+  spec.apart.push_back(
+      {at + "token_type_embeddings.weight", {input.type_rows, stack.hidden}, true});
+  for (const char* name : {"LayerNorm.weight", "LayerNorm.bias"}) {
+    spec.apart.push_back({at + name, {stack.hidden}});
+  }
+  return spec;
+}
+
+ModelSpec luke(const Config& c) { return luke_like(c, ""); }
+
+// Logits of entities beside those of words; no matrix of words is tied, whatever the file says.
+ModelSpec luke_masked(const Config& c) {
+  ModelSpec spec = with_roberta_head(luke_like(c, "luke."), c);
+  spec.head.tied_to.clear();
+  spec.head.idle_pooler = "luke.pooler.dense";  // which the class runs in any case
+  NamedParameter& entities = spec.apart.front();
+  const std::int64_t rows = entities.shape[0];
+  const std::int64_t width = entities.shape[1];
+  const std::string at = "entity_predictions.";
+  if (!spec.head.tied_bias.empty()) entities.other_name = at + "decoder.weight";
+  spec.apart.push_back({at + "transform.dense.weight", {width, spec.stacks[0].hidden}});
+  for (const char* name :
+       {"transform.dense.bias", "transform.LayerNorm.weight", "transform.LayerNorm.bias"}) {
+    spec.apart.push_back({at + name, {width}});
+  }
+  spec.apart.push_back({at + "bias", {rows}});
+  if (spec.head.tied_bias.empty()) spec.apart.push_back({at + "decoder.weight", {rows, width}});
+  return spec;
+}
+
+// DPR (arXiv:2004.04906): BERT's first row, of a question or of a passage.
+ModelSpec passage_encoder(const Config& c, const std::string& module) {
+  const std::string root = module + ".";
+  ModelSpec spec = bert_like(c, root + "bert_model.", /*roberta=*/false);
+  Stack& stack = spec.stacks[0];
+  stack.picks_last = true;  // one row, the first, as a view
+  if (const std::int64_t width = c.count("projection_dim", 0); width > 0) {
+    stack.project = root + "encode_proj";
+    stack.project_width = width;
+    stack.project_bias = true;
+  }
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec dpr_context(const Config& c) { return passage_encoder(c, "ctx_encoder"); }
+ModelSpec dpr_question(const Config& c) { return passage_encoder(c, "question_encoder"); }
+
 // The class that writes, and the one whose layers and head it has.
 struct Writer {
   std::string_view architecture, masked;
@@ -117,6 +191,10 @@ std::vector<Family> writing_encoder_families(const std::vector<Family>& known) {
 std::vector<Family> more_encoder_families() {
   return {{"LayoutLMForMaskedLM", "layoutlm", layoutlm_masked},
           {"LayoutLMModel", "layoutlm", layoutlm},
+          {"LukeForMaskedLM", "luke", luke_masked},
+          {"LukeModel", "luke", luke},
+          {"DPRContextEncoder", "dpr", dpr_context},
+          {"DPRQuestionEncoder", "dpr", dpr_question},
           {"RemBertForMaskedLM", "rembert", rembert_masked},
           {"RemBertModel", "rembert", rembert}};
 }

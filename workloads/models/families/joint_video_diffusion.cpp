@@ -111,7 +111,8 @@ ModelSpec hunyuan_video(const Config& c) {
   if (c.text("image_condition_type", "latent_concat") == "token_replace") {
     c.fail("image_condition_type", "\"token_replace\" is not supported");
   }
-  if (c.text("qk_norm", "rms_norm") != "rms_norm")
+  const bool null_norm = c.json().json().contains("qk_norm") && !c.given("qk_norm");
+  if (null_norm || c.text("qk_norm", "rms_norm") != "rms_norm")
     c.fail("qk_norm", "only \"rms_norm\" is supported");
   c.pass_over({"rope_theta", "rope_axes_dim"});
   if (canvas.frames % deep != 0) c.fail("patch_size_t", "does not divide the frames");

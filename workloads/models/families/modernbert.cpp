@@ -75,7 +75,9 @@ ModelSpec modernbert_decoder(const Config& c) {
   attention.out_dropout = attention.dropout;
   attention.rotary.by_example = true;
   c.pass_over({"sliding_window"});  // half of local_attention
-  return modernbert_like(c, n, attention, c.count("local_attention", 128) / 2, "lm_head");
+  ModelSpec spec = modernbert_like(c, n, attention, c.count("local_attention", 128) / 2, "lm_head");
+  spec.head.shifted = true;
+  return spec;
 }
 
 // Logits of all tokens, of which the last that is no padding counts.
