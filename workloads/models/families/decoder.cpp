@@ -115,8 +115,8 @@ Experts qwen_experts(const Config& c, const Sizes& n, std::int64_t number, std::
 // Which layers have experts: every decoder_sparse_step-th, unless mlp_only_layers has it.
 bool qwen_has_experts(const Config& c, std::int64_t layer) {
   const std::vector<std::int64_t> dense = c.integers("mlp_only_layers");
-  return std::find(dense.begin(), dense.end(), layer) == dense.end() &&
-         (layer + 1) % c.size("decoder_sparse_step", 1) == 0;
+  const std::int64_t step = c.size("decoder_sparse_step", 1);
+  return std::find(dense.begin(), dense.end(), layer) == dense.end() && (layer + 1) % step == 0;
 }
 
 void Layers::add(LayerKind kind) {

@@ -82,7 +82,8 @@ ModelSpec latent_and_delta(const Config& c, const Sizes& n, const LatentAttentio
 // Ling 3: gates and decays without a narrow product before, latent attention whose heads have a
 // gate each. Defaults: transformers 5.23, configuration_bailing_hybrid.py.
 ModelSpec bailing_hybrid(const Config& c) {
-  const Sizes n = read_sizes(c, {.kv_heads = 32});
+  Sizes n = read_sizes(c, {.kv_heads = 32});
+  n.tied = false;  // whatever the file says
   LatentAttention attention = read_latent(c, n);
   attention.q_rank = 0;
   attention.gate = "g_proj";

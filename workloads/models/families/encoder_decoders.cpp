@@ -24,7 +24,7 @@ FeedForward t5_feed_forward(const Config& c, const T5Kind& kind) {
   if (std::find(known.begin(), known.end(), text) == known.end()) {
     c.fail("feed_forward_proj", "is no activation, by itself or behind \"gated-\"");
   }
-  return {text, gated};
+  return {c.activation("dense_act_fn", text), c.flag("is_gated_act", gated)};  // if it says more
 }
 
 Attention t5_attention(const Config& c, std::int64_t heads, const std::string& name) {
@@ -113,9 +113,8 @@ void untie_tables(ModelSpec& spec) {
 
 ModelSpec t5_like(const Config& c, const T5Kind& kind) {
   const std::int64_t layers = c.layers("num_layers", 6);
-  // feed_forward_proj says the first two; buckets are what distances are put into, not how far.
-  c.pass_over({"dense_act_fn", "is_gated_act", "relative_attention_max_distance", "n_positions",
-               "scale_decoder_outputs"});
+  // Buckets are what distances are put into, not how far.
+  c.pass_over({"relative_attention_max_distance", "n_positions", "scale_decoder_outputs"});
   ModelSpec spec;
   spec.stacks.push_back(t5_stack(c, kind, /*decodes=*/false, layers));
   const std::int64_t decoders = c.size("num_decoder_layers", layers);
@@ -250,15 +249,8 @@ ModelSpec bart_like(const Config& c, const BartLike& b) {
   return spec;
 }
 
-}  // namespace
-
-ModelSpec bart(const Config& c) { return bart_like(c, read_bart(c)); }
-
-Stack bart_decoder(const Config& c) { return bart_side(c, read_bart(c), /*decodes=*/true); }
-
 // BART with norms before the branches, and one after each stack.
-ModelSpec mbart(const Config& c) {
-  BartLike kind = read_bart(c);
+ModelSpec mbart_like(const Config& c, BartLike kind) {
   kind.norm_before = true;
   ModelSpec spec = bart_like(c, kind);
   spec.stacks[0].norm = layer_norm("model.encoder.layer_norm");
@@ -272,6 +264,14 @@ ModelSpec mbart(const Config& c) {
   }
   return spec;
 }
+
+}  // namespace
+
+ModelSpec bart(const Config& c) { return bart_like(c, read_bart(c)); }
+
+Stack bart_decoder(const Config& c) { return bart_side(c, read_bart(c), /*decodes=*/true); }
+
+ModelSpec mbart(const Config& c) { return mbart_like(c, read_bart(c)); }
 
 namespace {
 
@@ -368,14 +368,15 @@ ModelSpec m2m100(const Config& c) {
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
     static_cast<void>(c.rate(key, 0.05));  // layers that a step leaves out at random are counted
   }
-  ModelSpec spec = mbart(c);
+  BartLike kind = read_bart(c);
+  kind.activation = c.activation("activation_function", "relu");
+  kind.attention_dropout = c.rate("attention_dropout", 0.1);
+  ModelSpec spec = mbart_like(c, kind);
   spec.buffers.clear();
-  const std::string activation = c.activation("activation_function", "relu");
   for (Stack& stack : spec.stacks) {
     auto& input = std::get<TokenEmbedding>(stack.input);
     input.positions.clear();
     input.norm = {};
-    std::get<Mlp>(stack.kinds[0].branches.back().body).activation = activation;
   }
   return spec;
 }

@@ -51,6 +51,7 @@ ModelSpec qwen2_vl(const Config& c) {
   const Config images = images_of(c);
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   const std::int64_t hidden = images.size("embed_dim", 1280);
   const std::string at = "model.visual.";
   const std::int64_t merged = add_qwen_patches(spec, images, at, hidden, 14);
@@ -71,6 +72,7 @@ ModelSpec qwen2_5_vl(const Config& c) {
   const Config& text = own ? *own : c;
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   add_qwen2_5_images(spec, images_of(c), "model.visual.");
   return spec;
 }

@@ -21,7 +21,7 @@ ModelSpec got_ocr2(const Config& c) {
   c.pass_over({"image_seq_length"});
   ModelSpec spec =
       inside(read_text(text, "qwen2"), text_prefix, "lm_head", tied_anywhere(c, text, true));
-  add_network(spec, sam_encoder(images, "model.vision_tower."), images.json().place());
+  add_network(spec, sam_encoder(images, "model.vision_tower.", 3072), images.json().place());
   const std::int64_t channels = images.size("output_channels", 256);
   const std::int64_t out = spec.stacks.back().hidden;
   constexpr std::int64_t taps = 3;

@@ -108,6 +108,17 @@ void add_network(ModelSpec& spec, const Blueprint& network, const Place& place) 
   for (const Buffer& buffer : e.buffers()) spec.buffers.push_back({buffer.name, buffer.shape});
 }
 
+void set_tables_by_example(ModelSpec& spec) {
+  for (LayerKind& kind : spec.stacks.back().kinds) {
+    for (Branch& branch : kind.branches) {
+      auto* attention = std::get_if<Attention>(&branch.body);
+      if (attention == nullptr) continue;
+      attention->rotary.each_layer = false;
+      attention->rotary.by_example = true;
+    }
+  }
+}
+
 bool tied_anywhere(const Config& c, const Config& text, bool otherwise) {
   return c.flag("tie_word_embeddings", text.flag("tie_word_embeddings", otherwise));
 }
@@ -306,6 +317,7 @@ ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Con
   const Config images = images_of(c);
   ModelSpec spec =
       inside(read(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   add_qwen3_images(spec, images,
                    {.norm = "norm",
                     .first = "linear_fc1",

@@ -24,6 +24,7 @@ ModelSpec glm_vision(const Config& c, std::string_view architecture, bool norms_
   images.pass_over({"attention_dropout", "hidden_dropout_prob"});
   ModelSpec spec = inside(read_as(text, architecture), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   const std::int64_t hidden = images.size("hidden_size", 1536);
   const std::int64_t out = images.size("out_hidden_size", 4096);
   const std::int64_t patch = images.size("patch_size", 14);

@@ -64,6 +64,7 @@ ModelSpec modernbert(const Config& c) {
   const Sizes n = modernbert_sizes(c);
   Attention attention = llama_attention(c, n);
   attention.bidirectional = true;
+  attention.out_dropout = attention.dropout;
   attention.form = QkvForm::fused;
   attention.qkv = "Wqkv";
   return modernbert_like(c, n, attention, c.count("local_attention", 128), "head");

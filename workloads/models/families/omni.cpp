@@ -73,6 +73,7 @@ ModelSpec qwen2_5_omni(const Config& c) {
   const Config audio = nested(c, "audio_config");
   ModelSpec spec =
       inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   const std::string ear = "model.audio_tower.";
   const std::int64_t width = add_sound_layers(spec, audio, ear, /*k_bias=*/false);
   const std::int64_t heard = audio.size("output_dim", 3584);
@@ -119,6 +120,7 @@ ModelSpec qwen3_omni(const Config& c) {
   const Config audio = nested(c, "audio_config");
   ModelSpec spec = inside(qwen3_omni_text(text), "model.language_model.", "lm_head",
                           tied_anywhere(c, text, false));
+  set_tables_by_example(spec);
   add_qwen3_ear(spec, audio);
   constexpr std::size_t usual_deep = 3;
   add_qwen3_images(spec, images,

@@ -38,15 +38,15 @@ Ref sam_layer(Draft& d, const SamVision& n, bool sees_all, Ref x) {
   return d.sum(x, d.mlp("mlp.lin1", "mlp.lin2", n.width, n.hidden, n.activation, fed));
 }
 
-Ref sam_picture(const Config& c, Draft& d, const std::string& prefix) {
+Ref sam_picture(const Config& c, Draft& d, const std::string& prefix, std::int64_t mlp_dim) {
   SamVision n;
   n.hidden = c.size("hidden_size", 768);
   n.layers = c.layers("num_hidden_layers", 12);
   n.heads = c.size("num_attention_heads", 12);
   static_cast<void>(c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
-  n.width = c.optional_size("mlp_dim", std::nullopt)
-                .value_or(static_cast<std::int64_t>(c.ratio("mlp_ratio", 4) *
-                                                    static_cast<double>(n.hidden)));
+  const double by_ratio = c.ratio("mlp_ratio", 4) * static_cast<double>(n.hidden);
+  if (mlp_dim == 0) mlp_dim = static_cast<std::int64_t>(by_ratio);
+  n.width = c.optional_size("mlp_dim", mlp_dim).value_or(static_cast<std::int64_t>(by_ratio));
   n.activation = c.activation("hidden_act", "gelu");
   n.qkv_bias = c.flag("qkv_bias", true);
   n.tables = c.flag("use_rel_pos", true);
@@ -77,9 +77,9 @@ Ref sam_picture(const Config& c, Draft& d, const std::string& prefix) {
 
 }  // namespace
 
-Blueprint sam_encoder(const Config& c, const std::string& prefix) {
+Blueprint sam_encoder(const Config& c, const std::string& prefix, std::int64_t mlp_dim) {
   Draft d;
-  d.sum_loss(sam_picture(c, d, prefix));
+  d.sum_loss(sam_picture(c, d, prefix, mlp_dim));
   c.pass_over({"num_pos_feats", "scale"});  // of positions of points
   return d.finish({.side = c.size("image_size", 1024), .takes_one_side = true});
 }

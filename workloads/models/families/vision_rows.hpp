@@ -56,7 +56,9 @@ void classify(const Config& c, Draft& d, double usual_dropout, Ref pooled);
 // The layers of a ViT under `prefix`, as transformers names them since 5.0: "layers", "mlp.fc1".
 [[nodiscard]] Ref vit_layers(Draft& d, const VisionSizes& n, const std::string& prefix, Ref x);
 
-// Segment Anything's, of the configuration of its images.
-[[nodiscard]] Blueprint sam_encoder(const Config& c, const std::string& prefix);
+// Segment Anything's, of the configuration of its images. `mlp_dim` where the file does not say it;
+// 0: it follows from the ratio.
+[[nodiscard]] Blueprint sam_encoder(const Config& c, const std::string& prefix,
+                                    std::int64_t mlp_dim = 0);
 
 }  // namespace shardsim::models
