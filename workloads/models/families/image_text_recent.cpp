@@ -214,8 +214,9 @@ void add_resampler(ModelSpec& spec, const Config& c) {
   const auto size = [&](const char* key, std::int64_t usual) {
     return own ? p.size(key, usual) : usual;
   };
-  if (own) own->pass_over({"hidden_act", "attention_dropout"});
-  const std::int64_t hidden = size("hidden_size", spec.stacks.back().hidden);
+  // As wide as the text, whatever the file says.
+  if (own) own->pass_over({"hidden_act", "attention_dropout", "hidden_size"});
+  const std::int64_t hidden = spec.stacks.back().hidden;
   const std::int64_t head = size("resampler_head_dim", 96);
   const std::int64_t queries = head * size("resampler_n_heads", 16);
   const std::int64_t keys = head * size("num_key_value_heads", 4);

@@ -97,6 +97,7 @@ ModelSpec nllb_moe(const Config& c) {
       auto mlp = std::get<Mlp>(last.body);
       mlp.name = "ffn";
       last.body = mlp;
+      last.dropout = mlp.inner_dropout;  // the class has one rate for both
       if (step > 0 && (i + 1) % step == 0) {
         layer.name += ", experts";
         Experts experts = experts_like(c, mlp, 128, 2);
