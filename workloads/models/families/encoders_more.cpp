@@ -60,8 +60,8 @@ ModelSpec rembert_masked(const Config& c) {
   return spec;
 }
 
-// LUKE (arXiv:2010.01057): RoBERTa, and entities beside the words, with queries of their own. A step
-// reads words alone.
+// LUKE (arXiv:2010.01057): RoBERTa, and entities beside the words, with queries of their own. A
+// step reads words alone.
 ModelSpec luke_like(const Config& c, const std::string& prefix) {
   ModelSpec spec = bert_like(c, prefix, /*roberta=*/true);
   Stack& stack = spec.stacks[0];

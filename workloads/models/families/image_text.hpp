@@ -20,7 +20,7 @@ void require(const Config& text, std::initializer_list<std::string_view> keys);
 // The text model under `to` in place of "model."; its head where `head` says.
 [[nodiscard]] ModelSpec inside(ModelSpec spec, const std::string& to, const std::string& head,
                                bool tied);
-// Rotary tables of each example's places in three dimensions, made once for all of the text's layers.
+// Rotary tables of each example's places in three dimensions, made once for all text layers.
 void set_tables_by_example(ModelSpec& spec);
 [[nodiscard]] bool tied_anywhere(const Config& c, const Config& text, bool otherwise);
 // Whose text model it is: by text_config's model_type.
