@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "base/error.hpp"
 #include "workloads/networks/network_graph.hpp"
 
 namespace shardsim::models {
@@ -67,14 +68,13 @@ class UnetGraph {
     states.sequence = c.label("text_sequence", text);
     states.keys = c.label("key_text_sequence", text);
     states.hidden = c.label("text_width", net_.text_width);
-    const bool projects = net_.read_width > 0;
-    const LabelId read = projects ? c.label("read_width", net_.read_width) : states.hidden;
-    states.id = c.g.input("encoder_hidden_states", c.g.compute_dtype(),
-                          {{c.batch}, {states.sequence}, {read}});
-    if (projects) {
-      states.id = c.linear({"encoder_hid_proj", {states.hidden}, {read}, /*bias=*/true}, states.id,
-                           {{c.batch}, {states.sequence}, {states.hidden}});
+    if (net_.read_width > 0) {
+      throw InputError(c.place,
+                       "encoder_hid_dim: steps of a network that projects the text's states are "
+                       "not supported; `shardsim model` counts it");
     }
+    states.id = c.g.input("encoder_hidden_states", c.g.compute_dtype(),
+                          {{c.batch}, {states.sequence}, {states.hidden}});
     c.beside = {states};
   }
 
