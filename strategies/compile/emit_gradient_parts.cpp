@@ -16,8 +16,9 @@ namespace shardsim {
 
 bool ProgramEmitter::has_parts() const {
   const auto& optimizer = input_.runtime.flat_optimizer;
-  return optimizer && optimizer->gathers_together && !input_.runtime.flat_parameters &&
-         !gradients_leave(input_.runtime);
+  const auto& buffer = input_.runtime.reductions.buffer;
+  return optimizer && optimizer->gathers_together && buffer && buffer->kept != BufferKept::always &&
+         !input_.runtime.flat_parameters && !gradients_leave(input_.runtime);
 }
 
 void ProgramEmitter::open_parts(std::int16_t stage) {

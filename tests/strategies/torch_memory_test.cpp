@@ -145,10 +145,10 @@ TEST_CASE("what FSDP2 has copied in lies there until the next unit copies") {
   const Program& program = plan.programs.front();
   std::size_t held = 0;
   for (const Buffer& buffer : program.buffers) {
-    if (plan.buffer_name(buffer) != "model.layers.{}.self_attn.q_proj.weight.grad" ||
-        buffer.category != BufferCategory::communication || buffer.layer == 0) {
-      continue;
-    }
+    const std::string& name = plan.names[static_cast<std::size_t>(buffer.name)];
+    const bool is_copied_in = name == "model.layers.{}.self_attn.q_proj.weight.grad" &&
+                              buffer.category == BufferCategory::communication;
+    if (!is_copied_in || buffer.layer == 0) continue;
     const auto freed = program.freed_after(buffer);
     const Task& last =
         program.tasks[static_cast<std::size_t>(*std::max_element(freed.begin(), freed.end()))];
