@@ -144,6 +144,14 @@ void read_context(Facts& facts, Json& experiment) {
   context["head_devices"] = sizes[0];
 }
 
+void note_routing(const Facts& facts, Notes& notes) {
+  if (!facts.has("model.experts")) return;
+  notes.emplace_back(
+      "rows of experts are added up for an auxiliary loss, and for biases of routers with sigmoid "
+      "scores, whatever --moe-aux-loss-coeff, --moe-router-load-balancing-type and "
+      "--moe-router-enable-expert-bias say");
+}
+
 void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
   const std::int64_t tp = facts.integer("mesh.tp"), pp = facts.integer("mesh.pp");
   const std::int64_t cp = facts.integer("mesh.cp");
@@ -197,13 +205,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   read_megatron_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
-  if (facts.has("model.experts")) {
-    notes.emplace_back(
-        "rows of experts are added up for an auxiliary loss, and for biases of routers with "
-        "sigmoid "
-        "scores, whatever --moe-aux-loss-coeff, --moe-router-load-balancing-type and "
-        "--moe-router-enable-expert-bias say");
-  }
+  note_routing(facts, notes);
   read_megatron_overlap(facts, experiment);
   read_megatron_offload(facts, experiment);
   read_megatron_stages(facts, experiment);
