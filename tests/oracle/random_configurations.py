@@ -64,7 +64,9 @@ SCANS = {"bamba", "falcon_h1", "falcon_mamba", "mamba", "mamba2", "jamba", "gran
          "zamba2", "recurrent_gemma", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen3_5_text",
          "qwen3_5_moe_text", "kimi_linear", "olmo_hybrid", "bailing_hybrid", "lfm2", "lfm2_moe"}
 # Llama 4's class multiplies every token by every expert; shardsim counts as its kernels do.
-OTHERWISE = {"llama4", "llama4_text"}
+# Gemma 3 with images copies tokens' numbers where its vocabulary is so small that images are outside;
+# Nemotron 3's layers are as many as their list says, which its files have.
+OTHERWISE = {"llama4", "llama4_text", "gemma3", "nemotron_h"}
 # By which saved may differ: masks that a class adds to a bias, where this program's attention has none;
 # numbers of a few bytes.
 SHARES = {"t5": 0.03, "mt5": 0.03, "umt5": 0.03, "switch_transformers": 0.03, "t5gemma": 1e-6,

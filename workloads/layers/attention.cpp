@@ -168,12 +168,10 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
 
 // The result times what its gate lets through.
 Value opened(Eager& e, const Attention& a, const Value& gate, const Value& out) {
-  if (!a.gate_per_head) {
-    return e.multiply(out, e.apply(Eager::view(gate, out.shape), Keeps::result));
-  }
   const Value open = a.gate_softplus
                          ? e.cast(e.apply(e.cast(gate, DType::f32), Keeps::input), e.dtype())
                          : e.apply(gate, Keeps::result);
+  if (!a.gate_per_head) return e.multiply(out, Eager::view(open, out.shape));
   const Shape by_head{out.shape[0], out.shape[1], a.heads, a.values()};
   const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
   return Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);

@@ -106,7 +106,7 @@ struct Attention {
   bool gate = false;                 // sigmoid gate of the output, from twice as wide a q_proj
   std::string gate_name{};           // or from a projection of its own, without a bias
   bool gate_per_head = false;        // one number for each head
-  bool gate_softplus = false;        // of these: softplus, in fp32 (Laguna)
+  bool gate_softplus = false;        // through softplus, in fp32 (Laguna)
   std::int64_t value_dim = 0;        // of a head of values, where it is not head_dim
   bool scaled_values = false;        // times a number
   bool values_of_keys = false;       // values are the keys before their norm (Gemma 4)

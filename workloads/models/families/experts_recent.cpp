@@ -180,8 +180,10 @@ ModelSpec laguna(const Config& c) {
   norm_heads_by_rms(base);
   base.gate_name = "g_proj";
   const auto gating = c.json().find("gating");
-  const bool by_number = gating && gating->is_string() && gating->string() == "per-element";
-  base.gate_per_head = base.gate_softplus = !by_number;
+  const bool per_head =
+      !gating || (gating->is_string() ? gating->string() == "per-head" : gating->boolean());
+  base.gate_per_head = per_head;
+  base.gate_softplus = true;
   c.pass_over({"gating"});
   const auto types =
       layer_types(c, n.layers, [](std::int64_t) { return std::string("full_attention"); });

@@ -69,7 +69,7 @@ void add_phi4_sound_layer(ModelSpec& spec, const Config& c, const std::string& a
   add_filter(spec, conv + "glu.ext_pw_conv_1d", {2 * wide, hidden, 1});
   add_filter(spec, conv + "dw_sep_conv_1d.dw_conv", {hidden, 1, c.size("kernel_size", 3)});
   add_filter(spec, conv + "dw_sep_conv_1d.pw_conv", {separable, hidden, 1});
-  add_filter(spec, conv + "ext_pw_conv_1d", {wide, separable, 1});
+  add_filter(spec, conv + "ext_pw_conv_1d", {wide, hidden, 1});
   add_norm(spec, at + "layer_norm_att", hidden, true);
   add_norm(spec, at + "layer_norm", hidden, true);
 }

@@ -216,10 +216,6 @@ TensorId norm_heads(GraphContext& c, const Attention& a, const Norm& norm, const
 // The result times what its gate lets through.
 TensorId opened(GraphContext& c, const Attention& a, const std::string& at, TensorId gate,
                 TensorId out) {
-  if (!a.gate_per_head) {
-    const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
-    return c.g.elementwise(Function::multiply, at + ".gated", {out, open});
-  }
   if (!a.gate_softplus) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
     return c.g.elementwise(Function::multiply, at + ".gated", {out, open});

@@ -22,11 +22,25 @@ void add_names_of_input(const Stack& stack, std::set<std::string>& names) {
   }
 }
 
-// Of attention to states that are not there.
-void add_names_of_branch(const Branch& branch, const std::string& layer,
+bool runs_in(const LayerKind& kind, const Attention& attention) {
+  return std::any_of(kind.branches.begin(), kind.branches.end(), [&](const Branch& branch) {
+    const auto* other = std::get_if<Attention>(&branch.body);
+    return !branch.silent && other != nullptr && other->name == attention.name;
+  });
+}
+
+// Of attention to states that are not there: a module, or products within one that runs.
+void add_names_of_branch(const LayerKind& kind, const Branch& branch, const std::string& layer,
                          std::set<std::string>& names) {
   if (const auto* attention = std::get_if<Attention>(&branch.body)) {
-    names.insert(layer + attention->name + ".");
+    const std::string module = layer + attention->name + ".";
+    if (!runs_in(kind, *attention)) {
+      names.insert(module);
+    } else {
+      for (const std::string& product : {attention->q, attention->k, attention->v, attention->o}) {
+        if (!product.empty()) names.insert(module + product + ".");
+      }
+    }
   }
   for (const Norm* norm : {&branch.before, &branch.joined}) {
     if (norm->exists()) names.insert(layer + norm->name + ".");
@@ -50,7 +64,7 @@ void add_silent_branch(GraphContext& c, const Stack& stack, const LayerKind& kin
   });
   const std::string layer = fmt::format("{}.{}.", stack.prefix, first - stack.order.begin());
   std::set<std::string> names;
-  add_names_of_branch(branch, layer, names);
+  add_names_of_branch(kind, branch, layer, names);
   const ModelCounts counts = count(c.spec, {}, c.place);
   for (const Parameter& parameter : counts.parameters) {
     const bool is_of_branch = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
