@@ -168,10 +168,11 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
 
 // The result times what its gate lets through.
 Value opened(Eager& e, const Attention& a, const Value& gate, const Value& out) {
+  const Value closed = a.gate_per_head ? gate : Eager::view(gate, out.shape);
   const Value open = a.gate_softplus
-                         ? e.cast(e.apply(e.cast(gate, DType::f32), Keeps::input), e.dtype())
-                         : e.apply(gate, Keeps::result);
-  if (!a.gate_per_head) return e.multiply(out, Eager::view(open, out.shape));
+                         ? e.cast(e.apply(e.cast(closed, DType::f32), Keeps::input), e.dtype())
+                         : e.apply(closed, Keeps::result);
+  if (!a.gate_per_head) return e.multiply(out, open);
   const Shape by_head{out.shape[0], out.shape[1], a.heads, a.values()};
   const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
   return Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
