@@ -9,8 +9,6 @@ ones, tensors have no data.
 """
 
 import contextlib
-import json
-import os
 import re
 import sys
 
@@ -27,6 +25,7 @@ from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInp
 from torch.nn import functional
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import golden_steps
 import plain_modules
 from call_recorder import Recorder
 
@@ -378,20 +377,6 @@ def run(case):
     return record_of(case, settings, meshes, recorder, model, optimizer, memory)
 
 
-def main():
-    torch.set_num_threads(1)
-    failed = False
-    for case_path, record_path in zip(sys.argv[1::2], sys.argv[2::2]):
-        child = os.fork()
-        if child == 0:
-            with open(case_path) as file:
-                record = run(json.load(file))
-            with open(record_path, "w") as file:
-                json.dump(record, file)
-            os._exit(0)
-        failed |= os.waitpid(child, 0)[1] != 0
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    torch.set_num_threads(1)
+    sys.exit(golden_steps.record_each(run))

@@ -10,8 +10,6 @@ a process of its own.
 """
 
 import dataclasses
-import json
-import os
 import sys
 
 import torch
@@ -19,6 +17,7 @@ import torch.distributed
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import golden_steps
 import megatron_stand_ins as stand_ins
 from call_recorder import Recorder, size
 
@@ -278,20 +277,6 @@ def record_of(case, groups, chunks, recorder):
                        "peak": {"total": recorder.peak}}}
 
 
-def main():
-    torch.set_num_threads(1)
-    failed = False
-    for case_path, record_path in zip(sys.argv[1::2], sys.argv[2::2]):
-        child = os.fork()
-        if child == 0:
-            with open(case_path) as file:
-                record = run(json.load(file))
-            with open(record_path, "w") as file:
-                json.dump(record, file)
-            os._exit(0)
-        failed |= os.waitpid(child, 0)[1] != 0
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    torch.set_num_threads(1)
+    sys.exit(golden_steps.record_each(run))
