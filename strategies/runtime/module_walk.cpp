@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/index.hpp"
+#include "workloads/step/gradient_tape.hpp"
 
 namespace shardsim {
 namespace {
@@ -37,8 +38,8 @@ std::vector<std::string> modules_of(std::string_view op) {
 
 class Walk {
  public:
-  Walk(const Workload& workload, const SpmdStep& step) : workload_(workload), step_(step) {
-    find_differentiable();
+  Walk(const Workload& workload, const SpmdStep& step)
+      : workload_(workload), step_(step), differentiable_(differentiable_tensors(workload)) {
     for (std::size_t b = 0; b < step.blocks.size(); ++b) modules_.push_back(modules_of_block(b));
   }
 
@@ -66,37 +67,6 @@ class Walk {
     OwnParameters own;
     std::set<std::string> begin_gradients;  // that have parameters and an input without gradient
   };
-
-  // What is made of a trained parameter.
-  void find_differentiable() {
-    differentiable_.resize(workload_.tensors.size());
-    for (std::size_t t = 0; t < differentiable_.size(); ++t) {
-      const Tensor& tensor = workload_.tensors[t];
-      differentiable_[t] = tensor.role == TensorRole::parameter && tensor.trained;
-    }
-    const std::vector<Succession> pairs = successions(workload_);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const Block& block : workload_.blocks) {
-        for (const Op& op : block.forward) reach(op);
-      }
-      for (const auto& [before, after] : pairs) {
-        const std::vector<TensorId>& out = workload_.blocks[before].carries_out;
-        const std::vector<TensorId>& in = workload_.blocks[after].carries_in;
-        for (std::size_t i = 0; i < in.size(); ++i) {
-          if (!differentiable_[at(out[i])] || differentiable_[at(in[i])]) continue;
-          differentiable_[at(in[i])] = changed = true;
-        }
-      }
-    }
-  }
-
-  void reach(const Op& op) {
-    const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-      return static_cast<bool>(differentiable_[at(o.tensor)]);
-    });
-    for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
-  }
 
   // A parameter is of the module that its name says, which runs the op that reads it; but of an op
   // that reads what is another's (a head with the embedding's weight) it is the op's.

@@ -131,6 +131,7 @@ struct Known {
 
 Known known_of_kept(const std::string&) { return {}; }
 Known known_of_peak(const std::string& name) {
+  // Two of lm_head in fp32, 2 x 128256 x 4096 x 4 bytes of 57,331 MiB: 7 %.
   if (name == "l8b-z0.json") return {0.93, "the recorder's AdamW has temporaries"};
   return {};
 }

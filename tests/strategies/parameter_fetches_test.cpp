@@ -52,7 +52,7 @@ TEST_CASE("What is given back is as in the first microbatch whose order is known
   FlatParameters rule;
   rule.prefetch_elements = 5;
   rule.whole_elements = 10;
-  rule.live_elements = 1000;
+  rule.live_elements = 1000;  // all are there at once
   SECTION("One in a step: on entering the first, a call ahead passes over backward's use") {
     const std::vector<Fetch> fetches = plan_fetches(walk, elements, rule, 1);
     CHECK(fetches[middle_left].released.empty());
@@ -75,7 +75,7 @@ TEST_CASE("A frozen parameter that is read again goes with the module at work", 
   constexpr std::size_t last_at_work = 7;
   walk.steps.insert(walk.steps.begin() + last_at_work + 1, {enter, leave});
   FlatParameters rule;
-  rule.live_elements = 1000;
+  rule.live_elements = 1000;  // all are there at once
   const bool frozen = GENERATE(false, true);
   walk.frozen[1] = frozen;
   const std::vector<Fetch> fetches = plan_fetches(walk, {10, 100, 10}, rule, 1);

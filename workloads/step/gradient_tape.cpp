@@ -8,36 +8,49 @@
 #include "workloads/step/contributions.hpp"
 
 namespace shardsim {
-GradientTape::GradientTape(Workload& workload)
-    : workload_(workload),
-      differentiable_(workload.tensors.size()),
-      read_by_loss_(workload.tensors.size()),
-      gradients_(workload.tensors.size(), no_tensor) {
-  find_differentiable();
-  find_read_by_loss();
+namespace {
+
+// Results are differentiable where an operand is.
+void reach(const Op& op, std::vector<bool>& differentiable) {
+  const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+    return static_cast<bool>(differentiable[at(o.tensor)]);
+  });
+  for (const Operand& result : op.results) differentiable[at(result.tensor)] = any;
 }
 
-void GradientTape::find_differentiable() {
-  for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
-    const Tensor& tensor = workload_.tensors[t];
-    differentiable_[t] = tensor.role == TensorRole::parameter && tensor.trained;
+}  // namespace
+
+std::vector<bool> differentiable_tensors(const Workload& workload) {
+  std::vector<bool> differentiable(workload.tensors.size());
+  for (std::size_t t = 0; t < differentiable.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    differentiable[t] = tensor.role == TensorRole::parameter && tensor.trained;
   }
   // What a kind carries out may come back to it by way of others.
-  const std::vector<Succession> pairs = successions(workload_);
+  const std::vector<Succession> pairs = successions(workload);
   for (bool changed = true; changed;) {
     changed = false;
-    for (const Block& block : workload_.blocks) {
-      for (const Op& op : block.forward) reach(op);
+    for (const Block& block : workload.blocks) {
+      for (const Op& op : block.forward) reach(op, differentiable);
     }
     for (const auto& [before, after] : pairs) {
-      const std::vector<TensorId>& out = workload_.blocks[before].carries_out;
-      const std::vector<TensorId>& in = workload_.blocks[after].carries_in;
+      const std::vector<TensorId>& out = workload.blocks[before].carries_out;
+      const std::vector<TensorId>& in = workload.blocks[after].carries_in;
       for (std::size_t i = 0; i < in.size(); ++i) {
-        if (!differentiable_[at(out[i])] || differentiable_[at(in[i])]) continue;
-        differentiable_[at(in[i])] = changed = true;
+        if (!differentiable[at(out[i])] || differentiable[at(in[i])]) continue;
+        differentiable[at(in[i])] = changed = true;
       }
     }
   }
+  return differentiable;
+}
+
+GradientTape::GradientTape(Workload& workload)
+    : workload_(workload),
+      differentiable_(differentiable_tensors(workload)),
+      read_by_loss_(workload.tensors.size()),
+      gradients_(workload.tensors.size(), no_tensor) {
+  find_read_by_loss();
 }
 
 // A layer behind the last that a head reads runs, and nothing comes back from it.
@@ -64,13 +77,6 @@ void GradientTape::find_read_by_loss() {
       }
     }
   }
-}
-
-void GradientTape::reach(const Op& op) {
-  const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-    return static_cast<bool>(differentiable_[at(o.tensor)]);
-  });
-  for (const Operand& result : op.results) differentiable_[at(result.tensor)] = any;
 }
 
 void GradientTape::begin_block(std::size_t block) {

@@ -16,6 +16,9 @@
 
 namespace shardsim {
 
+// By tensor of the forward pass: a trained parameter, or made of one.
+[[nodiscard]] std::vector<bool> differentiable_tensors(const Workload& workload);
+
 class GradientTape {
  public:
   explicit GradientTape(Workload& workload);
@@ -40,9 +43,7 @@ class GradientTape {
   [[nodiscard]] bool is_loss(TensorId tensor) const;
   [[nodiscard]] Tensor& tensor_of(TensorId tensor);
   [[nodiscard]] const Tensor& tensor_of(TensorId tensor) const;
-  void find_differentiable();
   void find_read_by_loss();
-  void reach(const Op& op);  // its results are differentiable where an operand is
   // `gradient` of `primal` in `dtype`.
   TensorId cast_gradient(TensorId primal, TensorId gradient, DType dtype);
   // Does the gradient of another tensor lie in `gradient` as well?
@@ -51,7 +52,7 @@ class GradientTape {
   Workload& workload_;
   std::size_t block_ = 0;
   const Op* op_ = nullptr;            // that is being differentiated
-  std::vector<bool> differentiable_;  // by forward tensor: a trained parameter or made of one
+  std::vector<bool> differentiable_;  // differentiable_tensors
   std::vector<bool> read_by_loss_;    // by forward tensor: a loss, or something of it is made of it
   std::vector<TensorId> gradients_;   // by forward tensor: what has arrived so far
 };

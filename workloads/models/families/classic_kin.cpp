@@ -85,32 +85,21 @@ ModelSpec gpt_bigcode(const Config& c) {
 ModelSpec biogpt(const Config& c) {
   const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
   constexpr std::int64_t offset = 2;
-  const double dropout = c.rate("hidden_dropout_prob", 0.1);
   Attention attention = llama_attention(c, n);
   set_biases(attention, true, true);
   attention.o = "out_proj";
   attention.rotary.dims = 0;
   attention.dropout = c.rate("attention_probs_dropout_prob", 0.1);
   attention.fp32_softmax = false;
-  Mlp mlp = plain_mlp(n, "fc1", "fc2");
-  mlp.name = "";
-  mlp.inner_dropout = c.rate("activation_dropout", 0);
-  ModelSpec spec = decoder(
-      n, {.name = "full",
-          .branches = {
-              {.before = layer_norm("self_attn_layer_norm"), .body = attention, .dropout = dropout},
-              {.before = layer_norm("final_layer_norm"), .body = mlp, .dropout = dropout}}});
+  ModelSpec spec = fairseq_decoder(c, n, attention, fairseq_mlp(c, n, ""), "hidden_dropout_prob");
   Stack& stack = spec.stacks[0];
   stack.prefix = "biogpt.layers";
   stack.norm = layer_norm("biogpt.layer_norm");
-  stack.input = TokenEmbedding{.name = "biogpt.embed_tokens",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .scaled = c.flag("scale_embedding", true),
-                               .positions = "biogpt.embed_positions",
-                               .position_rows = c.size("max_position_embeddings", 1024) + offset,
-                               .position_offset = offset,
-                               .dropout = dropout};
+  auto& input = std::get<TokenEmbedding>(stack.input);
+  input.name = "biogpt.embed_tokens";
+  input.positions = "biogpt.embed_positions";
+  input.position_rows = c.size("max_position_embeddings", 1024) + offset;
+  input.position_offset = offset;
   spec.head.name = "output_projection";
   set_tied(spec, n.tied);
   return spec;

@@ -222,8 +222,8 @@ Mlp fairseq_mlp(const Config& c, const Sizes& n, std::string name) {
 }
 
 ModelSpec fairseq_decoder(const Config& c, const Sizes& n, const Attention& attention,
-                          const Mlp& mlp) {
-  const double dropout = c.rate("dropout", 0.1);
+                          const Mlp& mlp, std::string_view dropout_key) {
+  const double dropout = c.rate(dropout_key, 0.1);
   ModelSpec spec = decoder(
       n, {.name = "full",
           .branches = {

@@ -117,7 +117,7 @@ void set_tied(ModelSpec& spec, bool tied);
 [[nodiscard]] Attention fairseq_attention(const Config& c, const Sizes& n);
 [[nodiscard]] Mlp fairseq_mlp(const Config& c, const Sizes& n, std::string name);
 [[nodiscard]] ModelSpec fairseq_decoder(const Config& c, const Sizes& n, const Attention& attention,
-                                        const Mlp& mlp);
+                                        const Mlp& mlp, std::string_view dropout_key = "dropout");
 
 // GPT-2's: learned positions, two layer norms before the branches, its names around the layers.
 [[nodiscard]] ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attention,
