@@ -21,7 +21,8 @@ constexpr std::string_view one_less_at_ends = "one-less-at-ends";
 const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead",
                                                     "exchanged"};
 // As enum Sends has them.
-const std::vector<std::string> words_of_sends = {"unawaited", "next_kernel", "next_send"};
+const std::vector<std::string> words_of_sends = {"unawaited", "next_kernel", "next_send",
+                                                 "own_backward"};
 
 std::optional<std::int32_t> number(const JsonReader& json, std::string_view key,
                                    std::int64_t least) {

@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/context_warnings.hpp"
 #include "strategies/compile/kernel_lists.hpp"
+#include "strategies/compile/stage_warnings.hpp"
 #include "strategies/layout/assign_by_system.hpp"
 #include "strategies/layout/context_axes.hpp"
 #include "strategies/layout/layout_json.hpp"
@@ -287,29 +288,6 @@ void describe_experts(Compilation& c) {
   }
 }
 
-// Of layers that are dealt out evenly, and do not come out even.
-std::string uneven_stages(const Compilation& c) {
-  if (!c.strategy.pipeline || c.strategy.pipeline->remainder != Remainder::noted) return "";
-  const StagesRequest& said = c.strategy.pipeline->stages;
-  if (said.layout || said.first || said.last || !said.counts.empty()) return "";
-  const auto layers = std::count_if(c.workload.order.begin(), c.workload.order.end(),
-                                    [&](const BlockInstance& instance) {
-                                      return c.workload.blocks[at(instance.block)].is_layer;
-                                    });
-  const auto stages = static_cast<std::int64_t>(c.stages.size());
-  if ((layers + said.embedding_counts + said.loss_counts) % stages == 0) return "";
-  std::vector<std::int32_t> counts;
-  for (const StageLayers& stage :
-       stages_of(*c.strategy.pipeline, static_cast<std::int32_t>(layers),
-                 static_cast<std::int32_t>(c.workload.further_losses.size()))) {
-    counts.push_back(stage.count);
-  }
-  return fmt::format(
-      "{} layers do not divide by {} stages, which Megatron-Core refuses: they are dealt out as "
-      "[{}]; \"embedding_counts\" and \"loss_counts\", \"ends\" or \"layers\" say how they lie",
-      layers, stages, fmt::join(counts, ", "));
-}
-
 void describe_outputs(Compilation& c) {
   const Workload& workload = c.workload;
   for (const ValueId id : c.spmd.outputs) {
@@ -376,9 +354,7 @@ void describe(Compilation& c) {
   for (std::string& warning : context_warnings(workload, layout)) {
     compiled.warnings.push_back(std::move(warning));
   }
-  if (const std::string uneven = uneven_stages(c); !uneven.empty()) {
-    compiled.warnings.push_back(uneven);
-  }
+  for (std::string& warning : stage_warnings(c)) compiled.warnings.push_back(std::move(warning));
   const std::optional<DType>& reduced_in = step.optimizer.reduce;
   if (c.strategy.runtime.reductions.buffer && reduced_in &&
       *reduced_in != step.optimizer.gradients) {

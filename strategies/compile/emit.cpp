@@ -40,9 +40,15 @@ CallLists calls_of(const EmitInput& input) {
   const bool in_shards =
       has_backward(input.workload) && input.runtime.reductions.after_last_backward;
   const bool loops = input.receives == Receives::when_needed;
-  CallLists lists =
-      with_messages(in_shards && !loops ? with_unshards(schedule) : computations(schedule),
-                    schedule.shape, input.receives);
+  // They take turns in PyTorch's lists whether there are shards or not.
+  const bool has_turns = has_backward(input.workload) && input.sends == Sends::own_backward;
+  CallLists lists = with_messages(
+      (in_shards || has_turns) && !loops ? with_unshards(schedule) : computations(schedule),
+      schedule.shape, input.receives);
+  for (std::vector<Call>& calls : lists) {
+    if (in_shards) break;
+    std::erase_if(calls, [](const Call& call) { return call.kind >= Call::Kind::unshard; });
+  }
   if (!in_shards || !loops) return lists;
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {
     for (const std::int16_t stage : schedule.shape.stages_of(static_cast<std::int32_t>(rank))) {
@@ -84,7 +90,9 @@ Plan emit(const EmitInput& input) {
   const std::vector<bool> of_step =
       values_of_step(input.step, input.schedule.shape.microbatches, has_stages);
   const CallLists calls = calls_of(input);
-  const auto acknowledged = acknowledged_sends(calls, input.schedule.shape);
+  const auto acknowledged = input.sends == Sends::own_backward
+                                ? sends_until_backward(calls)
+                                : acknowledged_sends(calls, input.schedule.shape);
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const auto number = static_cast<std::int32_t>(rank);
     ProgramEmitter emitter(input, of_step, number, tables);

@@ -94,11 +94,14 @@ Task ProgramEmitter::message(const Call& call, const Border& border, ValueId val
   return task;
 }
 
-// The kernel behind waits for what was sent at that place of the calls.
+// The kernel behind waits for what was sent at that place of the calls, which is held until then.
 void ProgramEmitter::await_sends(std::size_t place) {
   const auto found = sends_.find(place);
   if (found == sends_.end()) return;
-  awaited_sends_.insert(awaited_sends_.end(), found->second.begin(), found->second.end());
+  for (const auto& [send, sent] : found->second) {
+    awaited_sends_.push_back(send);
+    buffers_.use(sent, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  }
   sends_.erase(found);
 }
 
@@ -118,7 +121,7 @@ void ProgramEmitter::send(const Call& call, std::size_t place) {
     after_ = {issued_before(border.is_gradient), buffers_[carried[k]].written_by};
     const TaskId id = add_task(task, after_);
     buffers_.use(carried[k], id, task.stream);
-    sends_[place].push_back(id);
+    sends_[place].emplace_back(id, carried[k]);
   }
   if (input_.sends == Sends::next_kernel) await_sends(place);
   if (input_.sends != Sends::next_send) return;
@@ -169,6 +172,22 @@ void ProgramEmitter::give_back(std::int16_t stage) {
   }
 }
 
+// What the last stage has made of all microbatches, side by side for the caller
+// (torch.distributed.pipelining, schedules.py, _merge_outputs).
+void ProgramEmitter::join_outputs(std::int16_t stage) {
+  if (!input_.runtime.returns_outputs || at(stage) + 1 != input_.stages.size()) return;
+  const std::vector<BufferIndex> parts = buffers_.kept_to_end();
+  if (parts.empty()) return;
+  Buffer joined = buffers_[parts.front()].buffer;
+  joined.name = tables_.name("outputs");
+  joined.bytes = static_cast<std::int64_t>(parts.size()) * joined.bytes;
+  const BufferIndex whole = buffers_.open_of_program(joined);
+  set_phase(Phase::optimizer);
+  buffers_[whole].buffer.allocated_by =
+      emit_kernel({"copy", KernelClass::memory, DType::bf16, Flops(0), 2 * joined.bytes},
+                  "outputs joined", parts, {whole});
+}
+
 // Layer by layer, then the root: each is given back and reduced.
 void ProgramEmitter::reduce(std::int16_t stage) {
   std::vector<BlockInstance> instances = root_first(stage);
@@ -183,6 +202,7 @@ void ProgramEmitter::reduce(std::int16_t stage) {
     last_reduced_ = static_cast<TaskId>(program_.tasks.size()) - 1;
   }
   issued_after_ = no_task;
+  copied_in_.clear();  // all are waited for
 }
 
 std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const {

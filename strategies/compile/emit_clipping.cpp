@@ -10,6 +10,15 @@
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
+namespace {
+
+struct NormGroup {  // gradients that lie over the same axes
+  AxisList axes;
+  std::vector<AxisList> sums;  // of experts that are dealt out
+  std::int64_t parameters = 0;
+};
+
+}  // namespace
 
 // Once for all stages of the rank.
 void ProgramEmitter::clip_gradients() {

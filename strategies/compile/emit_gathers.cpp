@@ -12,8 +12,17 @@ namespace shardsim {
 bool ProgramEmitter::reads_parameter(const Item& item) const {
   return std::any_of(item.operands.begin(), item.operands.end(), [&](ValueId operand) {
     const TensorId tensor = buffers_.value(operand).tensor;
-    return input_.workload.tensors[at(tensor)].role == TensorRole::parameter;
+    return tensor != no_tensor && input_.workload.tensors[at(tensor)].role == TensorRole::parameter;
   });
+}
+
+// Of a pass, behind the last item that reads a parameter: the loss is outside of all modules.
+std::size_t ProgramEmitter::end_of_modules(const ResolvedPass& pass) const {
+  std::size_t end = 0;
+  for (std::size_t item = 0; item < pass.body.size(); ++item) {
+    if (reads_parameter(*pass.body[item].item)) end = item + 1;
+  }
+  return end;
 }
 
 TaskId ProgramEmitter::window(std::size_t others) const {
@@ -137,13 +146,42 @@ void ProgramEmitter::emit_gathers(const ResolvedPass& pass, Of unit, std::int64_
 // What has arrived, where it is read: once, by the first that does.
 void ProgramEmitter::copy_out(Segment& segment, Of unit) {
   bool& copies = unit == Of::block ? segment.copies_out : segment.copies_out_within;
-  if (std::exchange(copies, false)) copy_out(segment.pass, unit, segment.instance.ordinal);
+  if (!std::exchange(copies, false)) return;
+  if (phase_ == Phase::forward) free_copied_out();
+  const BufferIndex flat = copy_out(segment.pass, unit, segment.instance.ordinal);
+  if (phase_ == Phase::forward && flat != no_buffer) copied_out_.push_back(flat);
 }
 
-void ProgramEmitter::copy_out(const ResolvedPass& pass, Of unit, std::int64_t i) {
-  for (const ResolvedItem& gather : gathers_of(pass, unit)) {
-    if (gather.item->stream == Stream::compute) emit_item(gather, i, no_task);
+// In forward what a unit has come in stays until the next one copies, or the pass ends (FSDP2,
+// _fsdp_param_group.py, wait_for_unshard: all_gather_state; _fsdp_state.py, _post_forward).
+void ProgramEmitter::free_copied_out() {
+  for (const BufferIndex gathered : std::exchange(copied_out_, {})) {
+    buffers_.use(gathered, last_kernel_, static_cast<std::size_t>(Stream::compute));
   }
+}
+
+BufferIndex ProgramEmitter::copy_out(const ResolvedPass& pass, Of unit, std::int64_t i) {
+  Buffer flat;  // one array that they have come in
+  for (const ResolvedItem& gather : gathers_of(pass, unit)) {
+    if (gather.item->stream != Stream::compute) continue;
+    emit_item(gather, i, no_task);
+    flat.name = tables_.name(gather.item->name + " gathered");
+    for (const ValueId gathered : gather.item->operands) {
+      for_each_buffer(gathered, i, [&](std::int64_t k) {
+        OpenBuffer& whole = buffers_[buffers_.buffer_of(gathered, k)];
+        flat.bytes += whole.buffer.bytes;
+        flat.allocated_by = whole.buffer.allocated_by;
+        whole.buffer.allocated_by = last_kernel_;
+        for (TaskId& use : whole.last_use) use = use < last_kernel_ ? no_task : use;
+      });
+    }
+  }
+  if (flat.bytes == Bytes(0)) return no_buffer;
+  flat.category = BufferCategory::communication;
+  flat.layer = layer_;
+  const BufferIndex buffer = buffers_.open_of_program(flat);
+  buffers_.use(buffer, last_kernel_, static_cast<std::size_t>(Stream::compute));
+  return buffer;
 }
 
 std::span<const ResolvedItem> ProgramEmitter::gathers_of(const ResolvedPass& pass, Of unit) {

@@ -83,6 +83,7 @@ void ProgramEmitter::forward(const Action& action) {
   for (std::size_t k = 0; k < passage.segments.size(); ++k) {
     run_segment(passage, k, Phase::forward);
   }
+  free_copied_out();
   end_passage(action, passage);
 }
 
@@ -111,7 +112,44 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     run_segment(passage, k, phases[static_cast<std::size_t>(part)]);
   }
   reduce_last();
+  if (part == Part::weight && input_.runtime.retains_graph) hold_graph(action.stage);
   if (part != Part::weight) end_passage(action, passage);
+}
+
+// Gradients of a second part are cast and then added (torch.distributed.pipelining, _backward.py,
+// stage_backward_weight), those of a whole pass by the kernel that adds.
+void ProgramEmitter::cast_apart(const Item& addition, TaskId task) {
+  const DType made = buffers_.value(addition.operands.front()).dtype;
+  for (const ValueId sum : addition.results) {
+    if (buffers_.value(sum).dtype == made) continue;
+    Buffer cast;
+    cast.name = tables_.name(addition.name);
+    cast.category = BufferCategory::temporaries;
+    cast.layer = layer_;
+    cast.bytes = buffers_.value(sum).bytes;
+    cast.allocated_by = task;
+    buffers_.use(buffers_.open_of_program(cast), task, static_cast<std::size_t>(Stream::compute));
+  }
+}
+
+// Until now: all that forward has kept for backward, in a microbatch. What lies behind the last
+// weights (the loss) is not of their graph.
+void ProgramEmitter::hold_graph(std::int16_t stage) {
+  for (const BlockInstance& instance : instances_of(stage)) {
+    block_ = instance.block;
+    bool is_reached = false;
+    for (const ResolvedItem& item : tables_.block(instance.block).backward.body) {
+      is_reached |= reads_parameter(*item.item);
+      if (!is_reached) continue;
+      for (const ValueId operand : item.item->operands) {
+        if (buffers_.value(operand).category != BufferCategory::activations) continue;
+        for_each_buffer(operand, instance.ordinal, [&](std::int64_t k) {
+          buffers_.use(buffers_.buffer_of(operand, k), last_kernel_,
+                       static_cast<std::size_t>(Stream::compute));
+        });
+      }
+    }
+  }
 }
 
 void ProgramEmitter::run_segment(Passage& passage, std::size_t k, Phase phase) {

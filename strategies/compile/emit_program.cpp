@@ -142,6 +142,7 @@ void ProgramEmitter::optimizer(std::int16_t stage) {
   microbatch_ = 0;
   buffers_.select(microbatch_);
   finish_gradients();
+  join_outputs(stage);
   clip_gradients();
   for (const BlockInstance& instance : instances_of(stage)) {
     std::vector<Segment> alone = {{tables_.block(instance.block).optimizer, instance}};
@@ -204,6 +205,7 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   // it is first read.
   const auto open = [&](TaskId window) {
     ask(segment, Of::block, window);
+    if (phase_ != Phase::forward) copy_out(segment, Of::block);  // FSDP2's pre_backward
     ask_ahead(segments, k, Of::block);
   };
   // A loss that has gone back in chunks asks for it.
@@ -212,6 +214,8 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   if (opened) open(is_asked ? last_kernel_ : window());
   if (phase_ != Phase::forward) open_gradients_of(*pass.pass, i);
   if (phase_ != Phase::forward && phase_ != Phase::optimizer) bring_ahead(segments, k);
+  const bool ends_modules = phase_ == Phase::forward && k + 1 == segments.size();
+  const std::size_t modules_end = ends_modules ? end_of_modules(pass) : 0;
   for (std::size_t item = 0; item < pass.body.size(); ++item) {
     if (segment.part != Part::whole && pass.for_input[item] != (segment.part == Part::input)) {
       continue;
@@ -230,6 +234,7 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     open_within(segments, k, item);
     emit_item(pass.body[item], i, no_task);
     close_within(segment, item);
+    if (item + 1 == modules_end) free_copied_out();
     count_written(*pass.pass, item + 1, i);
   }
   if (!opened) open(last_kernel_);
@@ -299,8 +304,26 @@ TaskId ProgramEmitter::add_task(const Task& task, std::vector<TaskId>& after) {
   return program_.add_task(task, after);
 }
 
+bool ProgramEmitter::becomes_sum(const Item& item, std::int64_t i) {
+  if (!item.adds_up || !is_first_pass_) return false;
+  for (std::size_t k = 0; k < item.results.size(); ++k) {
+    if (buffers_.value(item.results[k]).dtype != buffers_.value(item.operands[k]).dtype) {
+      return false;
+    }
+  }
+  for (std::size_t k = 0; k < item.results.size(); ++k) {
+    buffers_.entry(item.results[k], i) = buffers_.buffer_of(item.operands[k], i);
+  }
+  return true;
+}
+
 void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
   const Item& item = *resolved.item;
+  if (becomes_sum(item, i)) return;
+  const bool in_place = item.adds_up && !is_first_pass_;
+  const auto is_new = [&](ValueId result) {
+    return !in_place && buffers_.value(result).storage == no_value;
+  };
   std::vector<TaskId>& after = after_;
   after.clear();
   if (window != no_task) after.push_back(window);
@@ -312,7 +335,7 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   for (const ValueId result : item.results) {
-    if (buffers_.value(result).storage == no_value) continue;
+    if (is_new(result)) continue;
     // Written in place: whoever still reads the old content goes first.
     for_each_buffer(result, i, [&](std::int64_t k) {
       for (const TaskId reader : buffers_[buffers_.buffer_of(result, k)].last_use) {
@@ -348,9 +371,8 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   for (const ValueId result : item.results) {
-    const bool is_new = buffers_.value(result).storage == no_value;
     for_each_buffer(result, i, [&](std::int64_t k) {
-      if (is_new) buffers_.entry(result, k) = buffers_.open(result, k, id);
+      if (is_new(result)) buffers_.entry(result, k) = buffers_.open(result, k, id);
       const BufferIndex buffer = buffers_.buffer_of(result, k);
       OpenBuffer& open = buffers_[buffer];
       open.written_by = id;
@@ -358,6 +380,7 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
       buffers_.use(buffer, id, task.stream);
     });
   }
+  if (in_place && phase_ == Phase::backward_weight) cast_apart(item, id);
   if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
 }
 

@@ -276,20 +276,27 @@ class ProgramEmitter {
   void close_within(const Segment& segment, std::size_t item);
   void gather_root(std::int16_t stage, Phase phase);
   void accumulate(const ResolvedPass& pass, std::int64_t i);
+  // Of what adds up (Item::adds_up): the first, where it is what the sum shall be.
+  [[nodiscard]] bool becomes_sum(const Item& item, std::int64_t i);
+  void cast_apart(const Item& addition, TaskId task);
+  void join_outputs(std::int16_t stage);
   [[nodiscard]] bool stays(Phase phase) const;
   void give_back(const ResolvedPass& pass, std::int64_t i);
   void give_back(const ResolvedPass& pass, Of unit, std::int64_t i);
   void give_back(ValueId held, std::int64_t i);
   void emit_gathers(const ResolvedPass& pass, Of unit, std::int64_t i, TaskId window);
   void copy_out(Segment& segment, Of unit);
-  void copy_out(const ResolvedPass& pass, Of unit, std::int64_t i);
+  BufferIndex copy_out(const ResolvedPass& pass, Of unit, std::int64_t i);
   static std::span<const ResolvedItem> gathers_of(const ResolvedPass& pass, Of unit);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i);
   [[nodiscard]] bool reads_parameter(const Item& item) const;
+  [[nodiscard]] std::size_t end_of_modules(const ResolvedPass& pass) const;
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
   void hold_copied_in(const Item& reduction, std::int64_t i);
+  void free_copied_out();
+  void hold_graph(std::int16_t stage);
   // Of the segment that comes after so many others.
   [[nodiscard]] TaskId window(std::size_t others = 0) const;
   void set_place(const BlockInstance& instance, Phase phase);
@@ -304,11 +311,6 @@ class ProgramEmitter {
   template <class Visit>
   void for_each_buffer(ValueId value, std::int64_t i, const Visit& visit);
   [[nodiscard]] std::vector<BlockInstance> instances_of(std::int16_t stage) const;
-  struct NormGroup {  // gradients that lie over the same axes
-    AxisList axes;
-    std::vector<AxisList> sums;  // of experts that are dealt out
-    std::int64_t parameters = 0;
-  };
   void clip_gradients();
   [[nodiscard]] std::vector<AxisList> one_after_another(const AxisList& axes) const;
   void add_up_norms(const AxisList& axes, std::vector<std::vector<std::int64_t>> groups,
@@ -360,12 +362,14 @@ class ProgramEmitter {
   std::vector<TaskId> segment_ends_;                  // last kernel of every segment so far
   std::vector<TaskId> segment_reductions_;            // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task, kernel_before_ = no_task;
-  std::vector<BufferIndex> copied_in_;  // by the last unit, for its reduction
-  TaskId last_reduction_ = no_task;     // of this segment that gives memory back
-  TaskId awaited_ = no_task;            // by the next kernel
-  std::vector<TaskId> awaited_sends_;   // by the next kernel, too; and receives in an exchange
+  std::vector<BufferIndex> copied_in_;   // by the last unit, for its reduction
+  std::vector<BufferIndex> copied_out_;  // what the last unit has been gathered into, in forward
+  TaskId last_reduction_ = no_task;      // of this segment that gives memory back
+  TaskId awaited_ = no_task;             // by the next kernel
+  std::vector<TaskId> awaited_sends_;    // by the next kernel, too; and receives in an exchange
   std::array<std::size_t, 2> last_send_{no_place, no_place};  // of activations, of gradients
-  std::map<std::size_t, std::vector<TaskId>> sends_;  // that nobody awaits yet, by place of call
+  // What has been sent and nobody awaits yet, by place of call.
+  std::map<std::size_t, std::vector<std::pair<TaskId, BufferIndex>>> sends_;
   // Of overlapped passes, forward's and backward's: what their messages follow; no_task: all.
   std::array<TaskId, 2> pair_ends_{no_task, no_task};
   TaskId last_reduced_ = no_task;  // at the end of a stage

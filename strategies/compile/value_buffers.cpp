@@ -19,6 +19,9 @@ std::vector<bool> values_of_step(const SpmdStep& step, std::int64_t microbatches
   for (const BlockProgram& block : step.blocks) {
     for (const BlockPass* pass : {&block.forward, &block.backward, &block.optimizer}) {
       for (const BlockPass::Sum& sum : pass->sums) of_step[at(sum.sum)] = true;
+      for (const Item& item : pass->body) {
+        if (item.adds_up) add(item.results);
+      }
       for (const Item& item : pass->last_reductions) {
         add(item.operands);  // the last microbatch's, when others may be under way
         add(item.results);
@@ -167,6 +170,14 @@ void ValueBuffers::use(BufferIndex buffer, TaskId task, std::size_t stream) {
   if (buffer == no_buffer || task == no_task) return;
   TaskId& last = buffers_[at(buffer)].last_use[stream];
   last = std::max(last, task);
+}
+
+std::vector<BufferIndex> ValueBuffers::kept_to_end() const {
+  std::vector<BufferIndex> kept;
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    if (buffers_[b].to_end) kept.push_back(static_cast<BufferIndex>(b));
+  }
+  return kept;
 }
 
 void ValueBuffers::close(Program& program) const {

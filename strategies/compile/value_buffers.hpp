@@ -63,6 +63,7 @@ class ValueBuffers {
   // One that is no single value's.
   BufferIndex open_of_program(const Buffer& buffer);
   void use(BufferIndex buffer, TaskId task, std::size_t stream);
+  [[nodiscard]] std::vector<BufferIndex> kept_to_end() const;
   // Adds them all to the program.
   void close(Program& program) const;
 

@@ -131,6 +131,15 @@ void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
 const std::vector<std::pair<std::string_view, std::string_view>> mixed_precision = {
     {"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}};
 
+// Lists of actions; loops (gpipe, 1f1b) wait where their exchanges do.
+void run_stages_as_torch(Strategy& options) {
+  Pipeline& pipeline = *options.pipeline;
+  if (!pipeline.sends && receives_of(pipeline) == Receives::with_sends) {
+    pipeline.sends = Sends::own_backward;
+  }
+  options.runtime.retains_graph = true;
+}
+
 }  // namespace
 
 Framework fsdp1_framework() {
@@ -141,7 +150,8 @@ Framework fsdp1_framework() {
           .keys = {"kernels"},
           .precision = precision,
           .begin = begin_sharded,
-          .finish = finish_fsdp1};
+          .finish = finish_fsdp1,
+          .stages = run_stages_as_torch};
 }
 
 Framework fsdp2_framework() {
@@ -152,7 +162,8 @@ Framework fsdp2_framework() {
           .keys = {"kernels"},
           .precision = mixed_precision,
           .begin = begin_sharded,
-          .finish = finish_sharded};
+          .finish = finish_sharded,
+          .stages = run_stages_as_torch};
 }
 
 Framework torchtitan_framework() {
@@ -163,6 +174,7 @@ Framework torchtitan_framework() {
           .rematerialization = {{"selective", R"({"policy": "every_other_product"})"}},
           .begin = begin_torchtitan,
           .finish = finish_torchtitan,
+          .stages = run_stages_as_torch,
           .check = check_as_torchtitan};
 }
 
@@ -172,7 +184,8 @@ Framework ddp_framework() {
           .keys = {"bucket_cap_mb", "kernels"},
           .precision = {{"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}},
           .begin = begin_ddp,
-          .finish = finish_ddp};
+          .finish = finish_ddp,
+          .stages = run_stages_as_torch};
 }
 
 }  // namespace shardsim

@@ -43,7 +43,10 @@ struct Item {
   Stream stream = Stream::compute;
   std::string name;
   bool recompute = false;
-  bool drops = false;     // of attention: some of its probabilities
+  bool drops = false;  // of attention: some of its probabilities
+  // What its operands are becomes its results in the first microbatch, and is added to them in
+  // every further one.
+  bool adds_up = false;
   Kernel kernel;          // of a kernel
   Collective collective;  // of a collective; without words until word_reasons
   Reason reason{};        // of a collective

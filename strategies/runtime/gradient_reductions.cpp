@@ -39,6 +39,7 @@ void GradientReductions::reduce(std::size_t block, BlockPass& pass) {
     reduce_one_by_one(pass);
     return;
   }
+  if (adds_up_as_made()) add_up_as_made(pass);
   for (const Write& write : pass.writes) of_unit_[&units_.of(write.parameter)].push_back(write);
   if (pass.inner) reduce_inner(pass);
   // A unit's last gradients come from its first block.
@@ -63,7 +64,11 @@ void GradientReductions::reduce_inner(BlockPass& pass) {
   std::size_t behind = pass.inner->closes;
   for (const Write& write : unit->second) behind = std::max(behind, write.after);
   std::vector<Item> items;
-  reduce_together(unit->second, unit->first->name, pass, items);
+  if (adds_up_as_made()) {
+    reduce_sums(unit->second, unit->first->name, pass.last_reductions);
+  } else {
+    reduce_together(unit->second, unit->first->name, pass, items);
+  }
   pass.body.insert(pass.body.begin() + static_cast<std::ptrdiff_t>(behind),
                    std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
   of_unit_.erase(unit);
@@ -105,7 +110,11 @@ void GradientReductions::reduce_unit(const std::vector<Write>& writes, const Uni
   std::array<std::size_t, lists.size()> begins{};
   for (std::size_t i = 0; i < lists.size(); ++i) begins[i] = lists[i]->size();
   for (const std::vector<Write>& group : groups_of(writes, unit)) {
-    reduce_together(group, unit.name, pass, pass.reductions);
+    if (adds_up_as_made()) {
+      reduce_sums(group, unit.name, pass.last_reductions);
+    } else {
+      reduce_together(group, unit.name, pass, pass.reductions);
+    }
   }
   for (std::size_t i = 0; i < lists.size(); ++i) {
     for (std::size_t k = begins[i]; k < lists[i]->size(); ++k) {
@@ -211,6 +220,12 @@ std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradien
   return home;
 }
 
+void GradientReductions::note_model_axes(const Write& write) {
+  for (const AxisRef& axis : builder_.value(write.gradient).sharding.partial) {
+    if (!overlaps_any(axis, data_axes_)) model_axes_[write.parameter].push_back(axis);
+  }
+}
+
 AxisList GradientReductions::model_axes(TensorId parameter) const {
   const auto found = model_axes_.find(parameter);
   return found != model_axes_.end() ? found->second : AxisList{};
@@ -277,13 +292,6 @@ void GradientReductions::copy_in(std::vector<ValueId>& cast,
   }
 }
 
-std::vector<ValueId> GradientReductions::cast_to_keep(std::vector<ValueId> gradients,
-                                                      std::string_view unit,
-                                                      std::vector<Item>& items) {
-  const std::vector<BufferCategory> kept(gradients.size(), BufferCategory::gradients);
-  return cast_gradients(std::move(gradients), gradient_dtype_, kept, unit, items);
-}
-
 std::vector<ValueId> GradientReductions::cast_gradients(
     std::vector<ValueId> gradients, DType dtype, const std::vector<BufferCategory>& categories,
     std::string_view unit, std::vector<Item>& items) {
@@ -302,6 +310,23 @@ std::vector<ValueId> GradientReductions::cast_gradients(
   return gradients;
 }
 
+void GradientReductions::keep(const std::vector<TensorId>& owners,
+                              const std::vector<ValueId>& gradients) {
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    ValueId stored = gradients[i];  // a sum over replicas lies where its summand was
+    while (builder_.value(stored).storage != no_value) stored = builder_.value(stored).storage;
+    builder_.value(stored).category = BufferCategory::gradients;
+    gradients_[owners[i]] = gradients[i];
+  }
+}
+
+std::vector<ValueId> GradientReductions::kept(std::vector<ValueId> gradients,
+                                              const std::string& unit, std::vector<Item>& items) {
+  const std::vector<BufferCategory> categories(gradients.size(), BufferCategory::gradients);
+  gradients = cast_gradients(std::move(gradients), gradient_dtype_, categories, unit, items);
+  return to_host_ ? send_to_host(builder_, gradients, unit, items) : gradients;
+}
+
 void GradientReductions::reduce_together(const std::vector<Write>& writes, const std::string& unit,
                                          BlockPass& pass, std::vector<Item>& items) {
   std::vector<ValueId> made;
@@ -311,11 +336,7 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
     made.push_back(write.gradient);
     shardings.push_back(targets_.at(write.parameter));
     parameters.push_back(write.parameter);
-  }
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    for (const AxisRef& axis : builder_.value(made[i]).sharding.partial) {
-      if (!overlaps_any(axis, data_axes_)) model_axes_[parameters[i]].push_back(axis);
-    }
+    note_model_axes(write);
   }
   const std::vector<ValueId> sources = cast_to_reduce(std::move(made), shardings, unit, items);
   const GradientsReduced reason{unit, parameters};
@@ -334,24 +355,11 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
     if (!is_done) late_targets.push_back(shardings[i]);
     (is_done ? early : late).push_back(writes[i].parameter);
   }
-  const auto keep = [&](const std::vector<TensorId>& owners,
-                        const std::vector<ValueId>& gradients) {
-    for (std::size_t i = 0; i < owners.size(); ++i) {
-      ValueId stored = gradients[i];  // a sum over replicas lies where its summand was
-      while (builder_.value(stored).storage != no_value) stored = builder_.value(stored).storage;
-      builder_.value(stored).category = BufferCategory::gradients;
-      gradients_[owners[i]] = gradients[i];
-    }
-  };
-  const auto kept = [&](std::vector<ValueId> gradients, std::vector<Item>& calls) {
-    gradients = cast_to_keep(std::move(gradients), unit, calls);
-    return to_host_ ? send_to_host(builder_, gradients, unit, calls) : gradients;
-  };
-  const std::vector<ValueId> reduced = kept(early_summands, items);
+  const std::vector<ValueId> reduced = kept(early_summands, unit, items);
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;
-  keep(late, kept(bring_home(sums, late_targets, {unit, late}, last), last));
+  keep(late, kept(bring_home(sums, late_targets, {unit, late}, last), unit, last));
 }
 
 }  // namespace shardsim

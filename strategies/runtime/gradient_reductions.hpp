@@ -51,6 +51,16 @@ class GradientReductions {
                    BlockPass& pass);
   void reduce_together(const std::vector<Write>& writes, const std::string& unit, BlockPass& pass,
                        std::vector<Item>& items);
+  // Whole until the last microbatch (whole_gradients.cpp).
+  [[nodiscard]] bool adds_up_as_made() const;
+  void add_up_as_made(BlockPass& pass);
+  [[nodiscard]] Item added_as_made(Write& write, Item* maker);
+  void reduce_sums(const std::vector<Write>& writes, const std::string& unit,
+                   std::vector<Item>& items);
+  void copy_sums(std::vector<ValueId>& sums, const std::vector<TensorId>& parameters,
+                 const std::vector<Sharding>& targets, std::string_view unit,
+                 std::vector<Item>& items);
+  void note_model_axes(const Write& write);
   // How a gradient that is made so lies when it is added up: reduced as far as it is in every
   // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
   // last.
@@ -74,8 +84,10 @@ class GradientReductions {
   // Behind: all, in the dtype that they are kept in.
   void copy_in(std::vector<ValueId>& cast, const std::vector<BufferCategory>& categories,
                std::string_view unit, std::size_t begin, std::vector<Item>& items);
-  [[nodiscard]] std::vector<ValueId> cast_to_keep(std::vector<ValueId> gradients,
-                                                  std::string_view unit, std::vector<Item>& items);
+  // Where they are kept, in the type for that.
+  [[nodiscard]] std::vector<ValueId> kept(std::vector<ValueId> gradients, const std::string& unit,
+                                          std::vector<Item>& items);
+  void keep(const std::vector<TensorId>& owners, const std::vector<ValueId>& gradients);
   [[nodiscard]] std::vector<ValueId> cast_gradients(std::vector<ValueId> gradients, DType dtype,
                                                     const std::vector<BufferCategory>& categories,
                                                     std::string_view unit,
@@ -96,6 +108,7 @@ class GradientReductions {
   std::map<TensorId, Sharding> targets_;  // how gradients are kept
   std::map<TensorId, ValueId> gradients_;
   std::map<TensorId, AxisList> model_axes_;
+  std::map<TensorId, ValueId> others_;  // rows of a table that are other devices' in the end
   std::map<const Unit*, std::vector<Write>> of_unit_;  // so far
 };
 

@@ -248,6 +248,10 @@ struct Runtime {
   // Of a pipeline: what the last stage makes of each microbatch stays until the step ends, for the
   // caller (torch.distributed.pipelining, schedules.py, step: return_outputs, True by default).
   bool returns_outputs = false;
+  // Of a pipeline whose backward passes are in two parts: what forward has kept stays until the
+  // second is through (torch.distributed.pipelining, _backward.py, stage_backward_input:
+  // retain_graph).
+  bool retains_graph = false;
   std::int64_t loss_chunks = 1;  // of tokens, that go through head and loss and back one by one
   ActivationsOnHost activations_on_host{};
   // Of a flat optimizer: its state, and its work. Gradients leave as they are reduced, but those of

@@ -46,6 +46,24 @@ class NeededAt {
 
 }  // namespace
 
+std::vector<std::vector<Acknowledged>> sends_until_backward(const CallLists& lists) {
+  std::vector<std::vector<Acknowledged>> result(lists.size());
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    std::map<std::pair<std::int16_t, std::int32_t>, std::size_t> sent;  // by stage and microbatch
+    for (std::size_t i = 0; i < lists[rank].size(); ++i) {
+      const auto& [kind, action] = lists[rank][i];
+      const std::pair key{action.stage, action.microbatch};
+      if (kind == Call::Kind::send && action.kind == ActionKind::forward) sent[key] = i;
+      if (kind != Call::Kind::compute || !makes_input_gradient(action.kind)) continue;
+      if (const auto send = sent.find(key); send != sent.end()) {
+        result[rank].push_back({i + 1, send->second});
+        sent.erase(send);
+      }
+    }
+  }
+  return result;
+}
+
 std::vector<std::vector<Acknowledged>> acknowledged_sends(const CallLists& lists,
                                                           const PipelineShape& shape) {
   const NeededAt needed(lists, shape);

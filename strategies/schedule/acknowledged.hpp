@@ -22,6 +22,10 @@ struct Acknowledged {
   friend bool operator==(const Acknowledged&, const Acknowledged&) = default;
 };
 
+// As PyTorch's lists wait for sends of activations (Sends::own_backward): `at` is the place behind
+// the microbatch's backward pass through the stage that has sent them. By rank, in that order.
+[[nodiscard]] std::vector<std::vector<Acknowledged>> sends_until_backward(const CallLists& lists);
+
 // By rank, in the order of the computations; of calls that can run (verify.hpp), with their
 // messages. A send that nothing tells of is not in it. O(calls log calls).
 [[nodiscard]] std::vector<std::vector<Acknowledged>> acknowledged_sends(const CallLists& lists,

@@ -30,9 +30,12 @@
 //
 // What is sent is there until the send is through. Sends say who waits for that:
 //
-// unawaited: nobody before the schedule's end (torch.distributed.pipelining's lists, and the
-// zero-bubble paper's runtime, which only asks whether sends have completed): what the order tells
-// anyway holds (acknowledged.hpp).
+// unawaited: nobody before the schedule's end (the zero-bubble paper's runtime, which only asks
+// whether sends have completed): what the order tells anyway holds (acknowledged.hpp).
+//
+// own_backward: of activations, who is next after the microbatch's backward pass through the same
+// stage; of gradients nobody before the schedule's end (torch.distributed.pipelining's lists,
+// PyTorch 2.15, schedules.py, _add_wait_send).
 //
 // next_kernel: the kernel behind the send (Megatron's batched exchanges, batch_isend_irecv followed
 // by a wait for all: p2p_communication.py, batch_p2p_comm).

@@ -88,7 +88,7 @@ struct PipelineSchedule {
 enum class Receives : std::uint8_t { with_sends, when_needed, one_ahead, exchanged };
 
 // Which of a rank's kernels waits for what it has sent (messages.hpp).
-enum class Sends : std::uint8_t { unawaited, next_kernel, next_send };
+enum class Sends : std::uint8_t { unawaited, next_kernel, next_send, own_backward };
 
 // Of a step that has no backward pass: the forwards, in their order.
 [[nodiscard]] PipelineSchedule forward_alone(PipelineSchedule schedule);

@@ -115,7 +115,8 @@ class Recorder(TorchDispatchMode):
                 outputs, inputs = [tensors[0]], [tensors[1]]
         else:
             outputs = inputs = tensors[:1]
-        self.add(kind, group.group_name, inputs, outputs)
+        peer = {"peer": args[2]} if kind in ("send", "recv") else {}
+        self.add(kind, group.group_name, inputs, outputs, **peer)
 
     def functional_call(self, name, args, result):
         kind = FUNCTIONAL[name]

@@ -90,10 +90,11 @@ def name_parts_of_shards(after):
 
 
 class Meshes:
-    """Of dp_replicate, dp_shard, cp and tp, and of the experts' efsdp and ep."""
+    """Of pp, dp_replicate, dp_shard, cp and tp, and of the experts' efsdp and ep."""
 
     def __init__(self, case, settings):
-        sizes = {axis: settings.get(axis, 1) for axis in ("dp_replicate", "dp_shard", "cp", "tp")}
+        sizes = {axis: settings.get(axis, 1)
+                 for axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp")}
         kept = {axis: size for axis, size in sizes.items() if size > 1}
         if settings.get("ep", 1) > 1:  # the records' experts are over dp_shard alone
             ways = settings["ep"]
@@ -261,7 +262,7 @@ class Held:
         by_fsdp = [p for group in groups for p in group.fsdp_params]
         gathered = [t for p in by_fsdp for t in p.all_gather_outputs]
         gathered += [getattr(p, "_unsharded_param", None) for p in by_fsdp]
-        kept = [p.sharded_param for p in by_fsdp]
+        kept = [p.sharded_param for p in by_fsdp] or list(self.model.parameters())
         # Gradients that are kept until their reduce-scatter is waited for.
         reduced = [held.reduce_scatter_input for group in groups
                    for held in group.comm_ctx.reduce_scatter_states]
@@ -287,11 +288,12 @@ def record_of(case, settings, meshes, recorder, model, optimizer, memory):
     named, padding = {}, []
     for name, p in model.named_parameters():
         name = name.replace("_checkpoint_wrapped_module.", "")
-        key = (re.sub(r"(layers|h)\.\d+\.", r"\1.*.", name), tuple(p.shape),
-               tuple(p._local_tensor.shape))
+        local = p._local_tensor if isinstance(p, dtensor.DTensor) else p
+        key = re.sub(r"(layers|h)\.\d+\.", r"\1.*.", name), tuple(p.shape), tuple(local.shape)
         named[key] = named.get(key, 0) + 1
-        padding += [name for placed, size in zip(p.placements, p.device_mesh.shape)
-                    if placed.is_shard(0) and p.shape[0] % size != 0]
+        if isinstance(p, dtensor.DTensor):
+            padding += [name for placed, size in zip(p.placements, p.device_mesh.shape)
+                        if placed.is_shard(0) and p.shape[0] % size != 0]
     return {"id": case["id"], "model": case["model"], "world_size": case["world_size"],
             "rank": case["rank"], "mesh": meshes.listed, "strategy": {"settings": settings},
             "batch": {"per_rank": settings["batch"], "sequence": settings["seq"],

@@ -121,8 +121,6 @@ KnownCategories known_categories(const Json& record) {
 // Why the peak is.
 std::string known_peak(const Json& record) {
   if (record["model"]["model_type"] == "mixtral") return "experts are routed by plain torch code";
-  if (record["strategy"]["settings"].value("wrap", "blocks") == "root")
-    return "FSDP2 copies one unit of all out of its gather";
   return "";
 }
 

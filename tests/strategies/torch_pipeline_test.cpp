@@ -30,7 +30,6 @@ using test::same_calls;
 using test::usual_step;
 
 constexpr double of_peak = 0.03;
-constexpr double of_known = 0.06;
 
 struct Rank {
   const Json& record;
@@ -73,14 +72,6 @@ CompiledStep compile_record(const Rank& rank) {
                  read_strategy(JsonReader(strategy, {rank.record["id"], "/strategy"}), mesh));
 }
 
-// Where the gradient of a split table of embeddings is made last, while gradients of all
-// microbatches are there whole, PyTorch has up to three such tables more at a time than the plan;
-// where passes are split, more gradients of what products make, between both parts.
-bool is_known_to_differ(const Rank& rank) {
-  const std::string schedule = rank.settings["schedule"];
-  return (rank.settings["tp"] > 1 && rank.number == 0) || schedule == "InterleavedZeroBubble";
-}
-
 bool agrees(const Json& record) {
   const std::string id = record["id"];
   const Json& settings = record["strategy"]["settings"];
@@ -105,7 +96,7 @@ bool agrees(const Json& record) {
           memory["opt_state"].get<std::int64_t>() - 4 * tensors);
   const double peak = test::replayed_peak(program);
   const double theirs_peak = memory["total"];
-  if (std::abs(peak / theirs_peak - 1) > (is_known_to_differ(rank) ? of_known : of_peak)) {
+  if (std::abs(peak / theirs_peak - 1) > of_peak) {
     std::cout << "  " << id << ": peak " << peak << ", PyTorch " << theirs_peak << " ("
               << 100 * (peak / theirs_peak - 1) << " %)\n";
     same = false;
