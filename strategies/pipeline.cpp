@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t most = 1 << 20;
 constexpr std::string_view one_less_at_ends = "one-less-at-ends";
+constexpr std::string_view by_cost = "by-cost";
 // As enum Receives has them.
 const std::vector<std::string> words_of_receives = {"with_sends", "when_needed", "one_ahead",
                                                     "exchanged"};
@@ -39,6 +40,8 @@ void read_layers(const JsonReader& layers, StagesRequest& stages) {
   if (layers.is_string()) {
     if (layers.string() == one_less_at_ends) {
       set_one_less_at_ends(stages);
+    } else if (layers.string() == by_cost) {
+      stages.by_cost = true;
     } else {
       stages.layout = layers.string();
     }
@@ -46,8 +49,8 @@ void read_layers(const JsonReader& layers, StagesRequest& stages) {
   }
   if (!layers.is_array()) {
     layers.fail(
-        "expected the layers of each stage, [20, 21, 21, 18], Megatron's layout string, or "
-        "\"one-less-at-ends\"");
+        "expected the layers of each stage, [20, 21, 21, 18], Megatron's layout string, "
+        "\"one-less-at-ends\" or \"by-cost\"");
   }
   for (const JsonReader& count : layers.elements()) {
     stages.counts.push_back(static_cast<std::int32_t>(count.integer(0, most)));
@@ -202,6 +205,7 @@ Json pipeline_to_json(const Pipeline& pipeline) {
   }
   const StagesRequest& stages = pipeline.stages;
   if (stages.layout) json["layers"] = *stages.layout;
+  if (stages.by_cost) json["layers"] = by_cost;
   if (!stages.counts.empty()) json["layers"] = stages.counts;
   if (stages.first) json["ends"]["first"] = *stages.first;
   if (stages.last) json["ends"]["last"] = *stages.last;

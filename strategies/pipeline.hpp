@@ -16,7 +16,8 @@
 //                       microbatch_group_size_per_vp_stage
 //   layers              layers of each stage or rank,           evenly; where it does not come out
 //                       Megatron's layout string, or            even the first stages have one
-//                       "one-less-at-ends"                      more, of megatron with a note
+//                       "one-less-at-ends"; or "by-cost"        more, of megatron with a note;
+//                       (layout/stage_costs.hpp)                of nanotron by cost
 //   ends                {"first": 2, "last": 2}                 as the others
 //   receives            with_sends, when_needed, one_ahead,     as PyTorch and Megatron have it
 //                       exchanged (schedule/messages.hpp)

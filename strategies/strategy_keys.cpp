@@ -87,16 +87,17 @@ const std::vector<StrategyKey> key_table = {
      "when the rank is through with its passes",
      /*of_recipes_alone=*/true},
     {"product_overlap",
-     {"none", "userbuffers", "asynchronous", "windowed"},
+     {"none", "userbuffers", "asynchronous", "windowed", "in_turn"},
      "",
      "none; of megatron userbuffers with \"overlap\": {\"tp\": true}, of torchtitan asynchronous "
-     "with \"async_tp\", of xla windowed",
+     "with \"async_tp\", of xla windowed, of deepspeed in_turn",
      "collectives of the model axis go on in pieces, one for each device of it, beside the "
      "products "
      "that read what they gather or make what they scatter: gathers, and scatters of forward "
      "(Transformer Engine's userbuffers), or those of backward as well (PyTorch), or scatters "
      "alone, "
-     "over 4 devices and more (XLA on TPU)"},
+     "over 4 devices and more (XLA on TPU); in_turn: not even sums of backward go beside the "
+     "products of weights' gradients (Megatron-DeepSpeed)"},
     {"exchange_overlap",
      {"none", "passes", "late_weights"},
      "",

@@ -43,6 +43,9 @@ void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRol
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.runtime.reductions.each_microbatch = ReduceEachMicrobatch::none;
   read_kernels(strategy, options);
+  fuse_as_megatron(options);
+  // args.async_tensor_model_parallel_allreduce is false with --deepspeed (megatron/arguments.py).
+  options.runtime.product_overlap = ProductOverlap::in_turn;
 }
 
 // Gradients of ZeRO 3 in buckets that are reduce-scattered while backward goes on, parameters and

@@ -4,6 +4,8 @@
 // gathers parameters as modules are entered.
 //
 //   key                             values      when left out    DeepSpeed's
+//   kernels                         eager that do not say what is "fused" have Megatron's own
+//                                   kernels: softmax with scale and mask, dropout with its sum
 //   zero_stage                      0 to 3      0
 //   bucket_elements                 a number    500,000,000      reduce_bucket_size; of ZeRO 0
 //                                                                always 500,000,000

@@ -52,6 +52,9 @@ struct Framework {
 //   kernels   eager, compiled, transformer-engine, xla, or an object: which operations are one
 //             kernel (compile/kernel_lists.hpp)
 void read_kernels(const JsonReader& strategy, Strategy& options);
+// Of kernels of eager PyTorch that do not say what is "fused": Megatron's own, which it has unless
+// told otherwise (--no-masked-softmax-fusion, --no-bias-dropout-fusion), and Megatron-DeepSpeed.
+void fuse_as_megatron(Strategy& options);
 //   over the mesh's axis for context the sequence is split, and attention reads it so
 void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,
                    Strategy& options);

@@ -50,6 +50,14 @@ bool has_axis(const Mesh& mesh, const AxisRoles& roles, AxisRole role) {
   });
 }
 
+void fuse_as_megatron(Strategy& options) {
+  Json& kernels = *options.kernels;
+  if (kernels == "eager") kernels = Json{{"base", kernels}};
+  if (!kernels.is_object() || kernels.contains("fused")) return;
+  if (kernels.value("base", "eager") != "eager") return;
+  kernels["fused"] = {"bias_dropout_add", "scaled_masked_softmax"};
+}
+
 void split_context(const Mesh& mesh, const AxisRoles& roles, ContextMethod method,
                    Strategy& options) {
   options.context.method = method;

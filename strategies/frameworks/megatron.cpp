@@ -79,6 +79,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   }
   options.experts = experts;
   read_kernels(strategy, options);
+  fuse_as_megatron(options);
   complete_kernels(options);
   options.split_latents = options.kernels->value("base", Json()) == "eager";
   split_context(mesh, roles, ContextMethod::ring, options);

@@ -50,7 +50,12 @@ void finish_nanotron(const JsonReader& strategy, const Mesh& mesh, Strategy& opt
 
 // As many microbatches as ranks less one, or fewer with all forward passes first (AFAB).
 void run_stages_as_nanotron(Strategy& options) {
-  options.pipeline->schedule.limits = ScheduleLimits::megatron;
+  Pipeline& pipeline = *options.pipeline;
+  pipeline.schedule.limits = ScheduleLimits::megatron;
+  StagesRequest& said = pipeline.stages;
+  const bool is_said = said.layout || said.first || said.last || !said.counts.empty() ||
+                       said.embedding_counts != 0 || said.loss_counts != 0;
+  said.by_cost = !is_said && pipeline.schedule.virtual_stages == 1;
 }
 
 }  // namespace

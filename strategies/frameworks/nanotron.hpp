@@ -15,8 +15,8 @@
 //   distributed_optimizer  true, false                         true (zero_stage 1)
 //   bucket_elements        a number                            13,107,200: ddp_bucket_cap_mb 25
 //
-// Layers are dealt out by their parameters and those of the head (get_block_compute_costs): here
-// evenly, unless "layers" says how many each stage has.
+// Layers are dealt out to stages by their cost beside the head's (layout/stage_costs.hpp), unless
+// the pipeline says how they lie.
 // Sources: nanotron 0.4 and 0.5 (2024, 2025), optim/gradient_accumulator.py, optim/zero.py,
 // helpers.py, parallel/tensor_parallel/functional.py, models/llama.py. Mixtures of experts and
 // context parallelism are not taken from there.

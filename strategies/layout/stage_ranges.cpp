@@ -9,6 +9,7 @@
 
 #include "base/index.hpp"
 #include "strategies/key_place.hpp"
+#include "strategies/layout/stage_costs.hpp"
 
 namespace shardsim {
 namespace {
@@ -127,7 +128,8 @@ class Cutter {
 std::vector<StageRange> one_stage(const Workload& workload) { return {{0, workload.order.size()}}; }
 
 std::vector<StageRange> stage_ranges(const Workload& workload, const Pipeline& pipeline) {
-  return Cutter(workload, pipeline).run();
+  if (!pipeline.stages.by_cost) return Cutter(workload, pipeline).run();
+  return Cutter(workload, dealt_by_cost(workload, pipeline)).run();
 }
 
 }  // namespace shardsim

@@ -66,6 +66,7 @@ struct StagesRequest {
   std::optional<std::int32_t> last = {};
   std::vector<std::int32_t> counts = {};
   std::optional<std::string> layout = {};
+  bool by_cost = false;  // counts are still to be found (layout/stage_costs.hpp)
   Remainder remainder = Remainder::refused;
 };
 

@@ -176,9 +176,21 @@ class Overlapping {
   bool windowed_;
 };
 
+// What is summed in backward is issued as products are, and the one behind waits for it.
+void run_in_turn(SpmdStep& step, const AxisRef& axis) {
+  for (BlockProgram& block : step.blocks) {
+    for (Item& item : block.backward.body) {
+      if (item.kind == TaskKind::collective && item.collective.axes == AxisList{axis}) {
+        item.stream = Stream::compute;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void overlap_products(SpmdStep& step, const AxisRef& axis, ProductOverlap overlap) {
+  if (overlap == ProductOverlap::in_turn) return run_in_turn(step, axis);
   const bool windowed = overlap == ProductOverlap::windowed;
   if (overlap == ProductOverlap::none || axis.size < (windowed ? fewest_windowed : 2)) return;
   Overlapping overlapping(step, axis, windowed);

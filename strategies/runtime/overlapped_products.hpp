@@ -12,6 +12,8 @@
 // one task here: in n pieces they have the same ends. A piece is a smaller product, and takes what
 // such a one takes.
 //
+// in_turn is the other way round: sums of backward have the stream of the products.
+//
 // XLA does so with scatters alone ("windowed einsum": permutes both ways round), over 4 devices and
 // more, where the product sums over much (Collective::contracted; the machine decides by it).
 #pragma once

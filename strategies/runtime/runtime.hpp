@@ -221,7 +221,9 @@ enum class ProductOverlap : std::uint8_t {
   // forward. Scatters of backward go beside the products of weights' gradients anyhow.
   userbuffers,
   asynchronous,  // PyTorch: scatters behind those of backward as well
-  windowed       // XLA: scatters alone, over 4 devices and more
+  windowed,      // XLA: scatters alone, over 4 devices and more
+  // Megatron-DeepSpeed: not even sums of backward beside the products of weights' gradients.
+  in_turn
 };
 
 // Rows on their way to experts and back beside the work of another microbatch or stage: a forward

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <string>
+
 #include "model_step.hpp"
 
 namespace shardsim {
@@ -108,6 +111,38 @@ TEST_CASE("unfused attention drops probabilities in a kernel of their own, both 
     CHECK(dropped.launches - kept.launches == 1);
     CHECK(dropped.flops == kept.flops);
   }
+}
+
+// megatron/arguments.py: fused unless --no-masked-softmax-fusion and --no-bias-dropout-fusion.
+TEST_CASE("Megatron and Megatron-DeepSpeed have kernels of their own in eager PyTorch") {
+  Step step;
+  step.batch = 1;
+  step.sequence = 1024;
+  const auto passes = [&](const std::string& strategy) {
+    const Plan plan = test::compile_step("gpt2", Mesh({{"dp", 1}}), strategy, step).plan;
+    return work_of(plan, "attention", Phase::forward).bytes;
+  };
+  const std::string kernels = R"(, "kernels": {"base": "eager", "attention": "unfused")";
+  constexpr std::int64_t scores = std::int64_t{12} * 1024 * 1024;
+  for (const std::string name : {R"({"name": "megatron")", R"({"name": "deepspeed")"}) {
+    const std::int64_t unsaid = passes(name + kernels + "}}");
+    CHECK(unsaid == passes(name + kernels + R"(, "fused": ["scaled_masked_softmax"]}})"));
+    CHECK(passes(name + kernels + R"(, "fused": []}})") - unsaid == 4 * scores);
+  }
+}
+
+// megatron/arguments.py of Megatron-DeepSpeed: no async_tensor_model_parallel_allreduce.
+TEST_CASE("Megatron-DeepSpeed's sums over the model axis are not beside products") {
+  const Step step = {.batch = 8, .sequence = 1024};
+  const auto apart = [&](const char* strategy) {
+    const Plan plan = test::compile_step("gpt2", Mesh({{"tp", 2}}), strategy, step).plan;
+    const auto& tasks = plan.programs[0].tasks;
+    return std::count_if(tasks.begin(), tasks.end(), [](const Task& task) {
+      return task.kind == TaskKind::collective && task.phase == Phase::backward && task.stream != 0;
+    });
+  };
+  CHECK(apart(R"({"name": "megatron", "sequence_parallel": false})") > 0);
+  CHECK(apart(R"({"name": "deepspeed"})") == 0);
 }
 
 TEST_CASE("what nothing is said of stays one kernel an op") {
