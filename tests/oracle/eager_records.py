@@ -10,7 +10,7 @@ of a CUDA device that need not be there, everything bf16. Attention is FlashAtte
 the memory-efficient one where something is added to the scores. Checks that read data (padding,
 infinities) are switched off, and so is what chance decides (layers left out, masked spectra): cases
 set their rates to 0. A case of diffusers has a "_class_name"; "masks": false leaves out masks of padding,
-which classes demand.
+which classes demand; "lists" names what a class takes as a list of one tensor for each example.
 """
 
 import argparse
@@ -103,7 +103,8 @@ class Keeper:
     """What autograd saves: each storage where it is saved first."""
 
     def __init__(self, model, inputs):
-        inputs = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
+        apart = [one if isinstance(one, list) else [one] for one in inputs]
+        inputs = [tensor for one in apart for tensor in one if isinstance(tensor, torch.Tensor)]
         own = [*model.parameters(), *model.buffers()]
         self.known = {tensor.untyped_storage()._cdata for tensor in own}
         self.inputs = {tensor.untyped_storage()._cdata: tensor for tensor in inputs}
@@ -167,6 +168,8 @@ def inputs_of(case):
     if "conditions" in case:  # further tensors, which a class takes as one dictionary
         inputs["added_cond_kwargs"] = {name: tensor(name, shape)
                                        for name, shape in case["conditions"].items()}
+    for name in case.get("lists", ()):  # one for each example
+        inputs[name] = list(inputs[name].unbind(0))
     return inputs
 
 

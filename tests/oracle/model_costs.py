@@ -152,6 +152,11 @@ def loss_of(model, case, batch, sequence, device):
         inputs["attention_mask"] = numbers(batch, sequence)
     if case.get("labels") == "sequence":
         inputs["labels"] = numbers(batch)
+    elif case.get("labels") == "pretraining":
+        second = "sentence_order_label" if "Albert" in case["architecture"] else "next_sentence_label"
+        inputs |= {"labels": numbers(batch, sequence), second: numbers(batch)}
+    elif case.get("labels") == "span":
+        inputs |= {"start_positions": numbers(batch), "end_positions": numbers(batch)}
     elif case.get("labels") != "none":
         inputs["labels"] = numbers(batch, sequence)
     # A cache would copy keys and values, which no training step does.
@@ -189,7 +194,10 @@ def record_of(case, batch, sequence):
     elements = sum(names[name].numel() for name in parameters)
     shape = [batch, sequence]
     inputs = {"input_ids": shape} | ({"attention_mask": shape} if case.get("mask") else {})
-    inputs["labels"] = [batch] if case.get("labels") == "sequence" else shape
+    if case.get("labels") == "span":
+        inputs |= {"start_positions": [batch], "end_positions": [batch]}
+    else:
+        inputs["labels"] = [batch] if case.get("labels") == "sequence" else shape
     point = {"batch": batch, "sequence": sequence, "inputs": inputs}
     scan = {}
     if "scan" in case:

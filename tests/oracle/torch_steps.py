@@ -122,7 +122,7 @@ def issued(case, prefixes, mesh, batch, sequence):
 def planned(shardsim, config, case, world, batch, sequence):
     step = {"model": config, "step": "train", "batch": world * batch,
             "precision": {"compute": "bf16", "parameters": "bf16", "reduce": "fp32"}}
-    if "inputs" not in case:
+    if sequence is not None:
         step["sequence"] = sequence
     experiment = {"workload": step, "mesh": {"dp": world}, "strategy": "fsdp2",
                   "machine": "dgx-h100"}
@@ -171,7 +171,9 @@ def main():
         count += 1
         size = arguments.batch, arguments.sequence
         if "inputs" in case:
-            size = next(iter(case["inputs"].values()))[0], None
+            reads_text = "input_ids" in case["inputs"]
+            tokens = case.get("point", {}).get("sequence") if reads_text else None
+            size = next(iter(case["inputs"].values()))[0], tokens
         config = configuration_of(case)
         found, prefixes = planned(arguments.shardsim, config, case, arguments.world, *size)
         expected = issued(case, prefixes, mesh, *size)

@@ -62,7 +62,8 @@ class ConvolvedSketch {
 
   Node attend(Node q, Node k, Node v) {
     const Axes scores{s_.batch(), heads_, s_.sequence(), s_.keys()};
-    const auto lies = [&](Node node) { return s_.lies_by_example(node); };
+    // One head of all lies as it is.
+    const auto lies = [&](Node node) { return a_.heads > 1 ? s_.lies_by_example(node) : node; };
     const Node all = s_.scaled(s_.product("scores", lies(q), lies(s_.seen(k)), scores));
     const Node left = s_.dropout(a_.dropout, s_.softmax(all, s_.keys(), /*fp32=*/false));
     return s_.product("context", left, lies(s_.seen(v)), rows_);

@@ -20,6 +20,13 @@ void causal_loss(Eager& e, const Value& logits) {
   cross_entropy(e, e.cast(logits, DType::f32));
 }
 
+// Logits without the last row and labels without the first, copied; of one example views.
+void shifted_loss(Eager& e, const Value& logits) {
+  const std::int64_t rows = logits.shape[1] - 1;
+  if (logits.shape[0] > 1) e.save(e.constant(DType::i64, {logits.shape[0] * rows}));
+  cross_entropy(e, e.copy(logits, {logits.shape[0], rows, logits.last()}));
+}
+
 // `more`: rows of the matrix beside the tied ones, with which they are put together in each step
 // (MobileBERT); the bias is added behind.
 Value logits_of(Eager& e, const Head& head, const Value& x, const Value& more = {}) {
@@ -51,10 +58,7 @@ void language(Eager& e, const Head& head, const Value& x) {
   if (head.causal_loss) {
     causal_loss(e, logits);
   } else if (head.shifted) {
-    // Logits without the last row and labels without the first, copied; of one example views.
-    const std::int64_t rows = logits.shape[1] - 1;
-    if (logits.shape[0] > 1) e.save(e.constant(DType::i64, {logits.shape[0] * rows}));
-    cross_entropy(e, e.copy(logits, {logits.shape[0], rows, logits.last()}));
+    shifted_loss(e, logits);
   } else {
     cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
   }
@@ -80,7 +84,11 @@ void masked(Eager& e, const Head& head, Value x) {
     logits = e.add(logits, e.parameter(head.apart_bias, {head.vocab}));
   }
   if (head.shifted) {
-    causal_loss(e, logits);
+    if (head.causal_loss) {
+      causal_loss(e, logits);
+    } else {
+      shifted_loss(e, logits);
+    }
     return;
   }
   cross_entropy(e, head.fp32_loss ? e.cast(logits, DType::f32) : logits);
@@ -92,7 +100,7 @@ void detection(Eager& e, const Head& head, const Value& x) {
       activate(e, head.activation, run_linear(e, head.transform, x, x.last(), true));
   const Value logits = run_linear(e, head.name, hidden, head.vocab, head.bias);
   e.save(logits);
-  e.save(e.constant(logits.dtype, {x.shape[0], x.shape[1]}));
+  e.save(e.constant(DType::f32, {x.shape[0], x.shape[1]}));
 }
 
 Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()}); }
@@ -100,10 +108,13 @@ Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()});
 Value beside_mean(Eager& e, const Value& x) { return e.copy(x, {x.shape[0], 2 * x.last()}); }
 
 void classification(Eager& e, const Head& head, Value x) {
+  if (!head.idle_norm.name.empty()) run(e, head.idle_norm, first_row(x));
   if (head.beside_mean) {
     x = beside_mean(e, x);
   } else if (head.rows == HeadRows::first) {
     x = first_row(x);
+  } else if (head.rows == HeadRows::mean || head.rows == HeadRows::mean_of_further) {
+    x = e.copy(x, {x.shape[0], x.last()});
   }
   if (!head.transform.empty()) {
     x = run_linear(e, head.transform, e.dropout(x, head.input_dropout), x.last(),
@@ -135,6 +146,13 @@ void pooler(Eager& e, const Head& head, const Value& x) {
   e.count("addmm", e.times(2 * x.shape[0], x.last() * x.last()), "mm", 0);
   e.save(x);
   e.apply(e.make({x.shape[0], x.last()}, e.dtype(), true), Keeps::result);
+}
+
+void sentence_pair(Eager& e, const SentencePair& pair, const Value& x) {
+  constexpr std::int64_t follows_or_not = 2;
+  const Value pooled =
+      activate(e, "tanh", run_linear(e, pair.pooler, first_row(x), x.last(), true));
+  cross_entropy(e, run_linear(e, pair.name, e.dropout(pooled, pair.dropout), follows_or_not, true));
 }
 
 // Of length one: x / sqrt(sum(x * x)); the norm and its root are kept, and x.
@@ -191,6 +209,7 @@ void pixels(Eager& e, const Head& head, const Value& x) {
 void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
   const Value& x = outputs.back();
   if (!head.idle_pooler.empty()) pooler(e, {.name = head.idle_pooler}, x);
+  if (head.sentences) sentence_pair(e, *head.sentences, x);
   switch (head.kind) {
     case HeadKind::language:
       language(e, head, x);

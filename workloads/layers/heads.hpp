@@ -15,6 +15,7 @@
 // moved are a copy.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,22 @@ enum class HeadKind : std::uint8_t {
 
 // Of a classifier.
 enum class HeadRows : std::uint8_t {
-  first,     // a row of each example, the first
-  each,      // all of them, each with a label
-  picked,    // logits of all, of which one of each example has a label
-  averaged,  // logits of all, of which the mean is taken (EuroBERT)
-  span,      // two logits of each: which token is the first of an answer, which the last
+  first,            // a row of each example, the first
+  each,             // all of them, each with a label
+  picked,           // logits of all, of which one of each example has a label
+  mean,             // the mean of all
+  mean_of_further,  // or of all but the first
+  averaged,         // logits of all, of which the mean is taken (EuroBERT)
+  span,             // two logits of each: which token is the first of an answer, which the last
+};
+
+// Whether two sentences follow each other, read of the first row behind a pooler; its loss is added
+// to that of the head (BERT's pretraining).
+struct SentencePair {
+  std::string pooler, name;  // full names
+  double dropout = 0;        // of what the pooler gives
+
+  bool operator==(const SentencePair&) const = default;
 };
 
 struct Head {
@@ -67,11 +79,13 @@ struct Head {
   std::string idle_pooler{};  // a pooler that runs and that nobody reads: its dense module
   bool shifted = false;       // labels are the next tokens', without a causal_loss, too
   bool fp32_loss = false;     // masked, classification: of logits cast to fp32
+  Norm idle_norm{};           // of the first row, whose result nobody reads (CLIP's classifier)
   bool beside_mean = false;   // classification: of the first row and the others' mean, side by side
   HeadRows rows = HeadRows::first;
   double input_dropout = 0;                // classification: of what the transform reads
   double dropout = 0;                      // and of its result
   std::vector<std::string> projections{};  // contrastive
+  std::optional<SentencePair> sentences{};
 
   bool operator==(const Head&) const = default;
 };

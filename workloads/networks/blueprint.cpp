@@ -79,6 +79,10 @@ Ref Draft::table(const std::string& name, Ref x, bool trained) {
   return add(Learned{.use = LearnedUse::table, .name = within(name), .trained = trained}, {x});
 }
 
+Ref Draft::first_table(const std::string& name, std::int64_t tables, Ref x) {
+  return add(Learned{.use = LearnedUse::table, .name = within(name), .tables = tables}, {x});
+}
+
 Ref Draft::place_table(const std::string& name, Ref x) {
   return add(Learned{.use = LearnedUse::table, .name = within(name), .by_places = true}, {x});
 }
@@ -185,12 +189,24 @@ Plane places_of(const Convolve& convolution, const Plane& sides, const Place& pl
   return places;
 }
 
+namespace {
+
+// Whether a step reads its second value for its size alone.
+bool reads_size_of_second(const StepKind& what) {
+  return std::holds_alternative<Resized>(what) || std::holds_alternative<RowsPart>(what) ||
+         std::holds_alternative<Unwindowed>(what);
+}
+
+}  // namespace
+
 std::vector<bool> learning_steps(const Blueprint& net) {
   std::vector<bool> learns(net.steps.size(), false);
   for (std::size_t i = net.steps.size(); i-- > 0;) {
     if (std::holds_alternative<LossStep>(net.steps[i].what)) learns[i] = true;
     if (!learns[i]) continue;
-    for (const Ref read : net.steps[i].reads) learns[static_cast<std::size_t>(read)] = true;
+    const std::vector<Ref>& reads = net.steps[i].reads;
+    const std::size_t count = reads_size_of_second(net.steps[i].what) ? 1 : reads.size();
+    for (std::size_t k = 0; k < count; ++k) learns[static_cast<std::size_t>(reads[k])] = true;
   }
   return learns;
 }

@@ -86,6 +86,8 @@ class Draft {
   Ref product(Ref a, Ref b) { return add(Combined{Pointwise::multiply}, {a, b}); }
   Ref factor(const std::string& name, Ref x, bool channels_only = false);
   Ref table(const std::string& name, Ref x, bool trained = true);
+  // The first of several tables of one parameter.
+  Ref first_table(const std::string& name, std::int64_t tables, Ref x);
   Ref place_table(const std::string& name, Ref x);
   Ref constant_table(const std::string& name, Ref x);
   Ref before(const std::string& name, Ref x, std::int64_t rows = 1);

@@ -88,6 +88,10 @@ Counted BlueprintCount::count(const Learned& l) {
       e_.parameter(l.name, {1, grid[0], grid[1], x.last()});
       return alike(e_.add(x, e_.make(shape, x.dtype, true)), read(0).turned);
     }
+    if (l.tables > 1) {
+      e_.parameter(l.name, {l.tables, 1, x.shape[1], x.last()});
+      return alike(e_.add(x, e_.make(shape, x.dtype, true)), read(0).turned);
+    }
     const Value table = l.buffered ? e_.input(e_.dtype(), shape) : e_.parameter(l.name, shape);
     return alike(e_.add(x, table), read(0).turned);
   }

@@ -47,6 +47,12 @@ void BlueprintGraph::add_step(const Learned& l) {
       table = c_.g.slices(seen_as, c_.g.parameter(name, {{one}, {rows}, {columns}, shape[2]}),
                           {{seen_as, {shape[1], shape[2]}}}, {rows, columns, one, shape[1].front()})
                   .front();
+    } else if (l.tables > 1) {
+      const LabelId tables = c_.label("tables", l.tables);
+      const std::string first = name + ".first";
+      table = c_.g.slices(first, c_.g.parameter(name, {{tables}, shape[0], shape[1], shape[2]}),
+                          {{first, shape}}, {tables})
+                  .front();
     } else if (l.of > 0) {
       table = table_middle(name, l);
     } else if (l.buffered) {

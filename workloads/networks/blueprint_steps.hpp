@@ -111,6 +111,7 @@ struct Learned {
   bool buffered = false;       // a table that is no parameter: a constant
   bool no_batch = false;       // a table of parts of shape [rows, width]
   std::int64_t of = 0;         // a table of so many rows, of which those in the middle are read
+  std::int64_t tables = 1;     // in one parameter, [tables, 1, rows, width]; the first is read
   bool operator==(const Learned&) const = default;
 };
 struct Dropped {

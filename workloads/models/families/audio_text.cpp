@@ -6,13 +6,14 @@
 
 namespace shardsim::models {
 
-std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at) {
+std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at,
+                             const AudioSizes& usual) {
   audio.pass_over({"activation_function", "dropout", "attention_dropout", "activation_dropout",
                    "encoder_layerdrop", "layerdrop", "scale_embedding", "hidden_act", "head_dim",
                    "num_key_value_heads", "num_hidden_layers"});
-  const std::int64_t hidden = audio.size("d_model|hidden_size", 1280);
+  const std::int64_t hidden = audio.size("d_model|hidden_size", usual.hidden);
   constexpr std::int64_t taps = 3;
-  const std::int64_t bins = audio.size("num_mel_bins", 128);
+  const std::int64_t bins = audio.size("num_mel_bins", usual.bins);
   spec.apart.push_back({at + "conv1.weight", {hidden, bins, taps}});
   spec.apart.push_back({at + "conv1.bias", {hidden}});
   spec.apart.push_back({at + "conv2.weight", {hidden, hidden, taps}});
@@ -20,10 +21,11 @@ std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::st
   spec.apart.push_back(
       {at + "embed_positions.weight", {audio.size("max_source_positions", 1500), hidden}, true});
   add_norm(spec, at + "layer_norm", hidden, true);
-  Stack stack = tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", 32),
-                      audio.size("encoder_attention_heads|num_attention_heads", 20),
-                      audio.size("encoder_ffn_dim|intermediate_size", 5120),
-                      {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
+  Stack stack =
+      tower(at + "layers", hidden, audio.size("encoder_layers|num_hidden_layers", usual.layers),
+            audio.size("encoder_attention_heads|num_attention_heads", usual.heads),
+            audio.size("encoder_ffn_dim|intermediate_size", usual.width),
+            {.norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"});
   for (LayerKind& kind : stack.kinds) {
     std::get<Attention>(kind.branches[0].body).k_bias = false;
     std::get<Mlp>(kind.branches[1].body).name = "";
@@ -37,11 +39,11 @@ namespace {
 constexpr const char* ear = "model.audio_tower.";
 constexpr const char* between = "model.multi_modal_projector.";
 
-ModelSpec text_of(const Config& c, std::string_view usual, bool tied) {
+ModelSpec text_of(const Config& c, std::string_view usual, bool may_be_tied) {
   const Config text = nested(c, "text_config");
   c.pass_over({"projector_hidden_act"});
-  return inside(read_text(text, usual), "model.language_model.", "lm_head",
-                tied_anywhere(c, text, tied));
+  const bool tied = is_tied(c, text, may_be_tied) && may_be_tied;
+  return inside(read_text(text, usual), "model.language_model.", "lm_head", tied);
 }
 
 // Two linear modules from `in` over `width` to the text's width.
@@ -55,6 +57,7 @@ ModelSpec audio_flamingo(const Config& c) {
   c.pass_over({"audio_frame_step", "max_position_embeddings", "head_dim", "audio_bos_token_id",
                "audio_eos_token_id"});
   static_cast<void>(c.rotary_number("partial_rotary_factor", 1));
+  c.pass_over({"tie_word_embeddings"});  // the class never does
   ModelSpec spec = text_of(c, "qwen2", false);
   const std::int64_t hidden = add_audio_tower(spec, nested(c, "audio_config"), ear);
   add_projector(spec, hidden, spec.stacks.back().hidden, c.flag("projector_bias", true));
@@ -65,7 +68,8 @@ ModelSpec audio_flamingo(const Config& c) {
 ModelSpec moss_transcribe(const Config& c) {
   c.pass_over({"audio_chunk_size"});
   ModelSpec spec = text_of(c, "qwen3", true);
-  const std::int64_t hidden = add_audio_tower(spec, nested(c, "audio_config"), ear);
+  const std::int64_t hidden =
+      add_audio_tower(spec, nested(c, "audio_config"), ear, {1024, 80, 24, 16, 4096});
   const std::int64_t out = spec.stacks.back().hidden;
   add_projector(spec, hidden * c.size("audio_merge_size", 4), out, c.flag("projector_bias", true));
   add_norm(spec, std::string(between) + "norm", out, true);

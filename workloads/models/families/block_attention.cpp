@@ -72,6 +72,8 @@ ModelSpec big_bird_pegasus(const Config& c) {
       }
     }
   }
+  // Of the encoder's the class drops nothing between both products.
+  std::get<Mlp>(spec.stacks[0].kinds[0].branches.back().body).inner_dropout = 0;
   Branch& first = spec.stacks[0].kinds[0].branches[0];
   BlockAttention blocks = read_blocks(c, std::get<Attention>(first.body), /*bias=*/false);
   blocks.name = "self_attn.self";

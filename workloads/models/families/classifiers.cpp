@@ -101,10 +101,48 @@ constexpr std::array tokens =
                                     {"XLMRobertaXL"}});
 
 // Where an answer starts and ends; DistilBERT alone drops before.
-constexpr std::array answers = std::to_array<std::string_view>(
-    {"Albert", "Bert", "Camembert", "Data2VecText", "Deberta", "DebertaV2", "DistilBert", "Electra",
-     "Ernie", "JinaEmbeddingsV3", "MPNet", "MegatronBert", "RemBert", "RoFormer", "Roberta",
-     "RobertaPreLayerNorm", "XLMRoberta", "XLMRobertaXL"});
+constexpr std::array answers = std::to_array<std::string_view>({"Albert",
+                                                                "Bert",
+                                                                "Camembert",
+                                                                "ConvBert",
+                                                                "Data2VecText",
+                                                                "Deberta",
+                                                                "DebertaV2",
+                                                                "DistilBert",
+                                                                "Electra",
+                                                                "Ernie",
+                                                                "JinaEmbeddingsV3",
+                                                                "MPNet",
+                                                                "MegatronBert",
+                                                                "MobileBert",
+                                                                "RemBert",
+                                                                "RoCBert",
+                                                                "RoFormer",
+                                                                "Roberta",
+                                                                "RobertaPreLayerNorm",
+                                                                "SqueezeBert",
+                                                                "XLMRoberta",
+                                                                "XLMRobertaXL"});
+
+// BERT's pretraining: whether two sentences follow each other, beside masked words or alone.
+struct SentencePairs {
+  std::string_view stem;
+  std::string_view pooler;
+  std::string_view name = "cls.seq_relationship";
+  bool alone = true;  // has a class for it alone
+};
+
+constexpr std::array sentence_pairs =
+    std::to_array<SentencePairs>({{"Bert", "bert.pooler.dense"},
+                                  {"Ernie", "ernie.pooler.dense"},
+                                  {"MegatronBert", "bert.pooler.dense"},
+                                  {"MobileBert", "mobilebert.pooler.dense"},
+                                  {"BigBird", "bert.pooler", "cls.seq_relationship", false},
+                                  {"Albert", "albert.pooler", "sop_classifier.classifier", false}});
+
+// Encoders with decoders that find an answer, in the decoder's states.
+constexpr std::array answering_decoders = std::to_array<std::string_view>(
+    {"Bart", "MBart", "Mvp", "BigBirdPegasus", "LED", "T5", "MT5", "UMT5"});
 
 // Encoders with decoders whose classifier reads the decoder's states.
 struct StopClassifier {
@@ -161,12 +199,32 @@ ModelSpec token_classifier(const Config& c, ModelSpec spec, const TokenClassifie
 
 ModelSpec answer_finder(const Config& c, ModelSpec spec, bool drops) {
   constexpr std::int64_t start_and_end = 2;
+  const std::string pooler = spec.head.idle_pooler;
   spec.head = {.kind = HeadKind::classification,
                .name = "qa_outputs",
                .vocab = start_and_end,
                .bias = true,
                .rows = HeadRows::span,
                .dropout = drops ? c.rate("qa_dropout", 0.1) : 0};
+  if (pooler.starts_with("transformer.")) spec.head.idle_pooler = pooler;  // SqueezeBERT's
+  return spec;
+}
+
+ModelSpec with_sentence_pair(const Config& c, ModelSpec spec, const SentencePairs& kind,
+                             bool alone) {
+  const double dropout = kind.stem == "Albert" ? c.rate("classifier_dropout_prob", 0.1) : 0;
+  spec.head.idle_pooler.clear();
+  if (!alone) {
+    spec.head.sentences = {std::string(kind.pooler), std::string(kind.name), dropout};
+    return spec;
+  }
+  constexpr std::int64_t follows_or_not = 2;
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::string(kind.name),
+               .vocab = follows_or_not,
+               .bias = true,
+               .transform = std::string(kind.pooler),
+               .activation = "tanh"};
   return spec;
 }
 
@@ -197,6 +255,12 @@ double first_rate(const Config& c, std::string_view keys, double otherwise) {
   return c.rate(keys.substr(bar + 1), otherwise);
 }
 
+void drop_bias_of_words(ModelSpec& spec) {
+  std::erase_if(spec.apart, [](const NamedParameter& one) {
+    return one.name == "cls.predictions.bias" || one.name == "lm_head.bias";
+  });
+}
+
 std::vector<Family> classifier_families(const std::vector<Family>& known) {
   std::vector<Family> all;
   const auto add = [&](std::string_view stem, std::string_view suffix, std::string_view beside,
@@ -204,9 +268,12 @@ std::vector<Family> classifier_families(const std::vector<Family>& known) {
     const std::string name = std::string(stem) + std::string(beside);
     const auto layers = std::find_if(known.begin(), known.end(),
                                      [&](const Family& f) { return f.architecture == name; });
-    all.push_back(
-        {std::string(stem) + std::string(suffix), layers->model_type,
-         [read = layers->read, with_head](const Config& c) { return with_head(c, read(c)); }});
+    all.push_back({std::string(stem) + std::string(suffix), layers->model_type,
+                   [read = layers->read, with_head](const Config& c) {
+                     ModelSpec spec = with_head(c, read(c));
+                     if (spec.head.kind == HeadKind::classification) drop_bias_of_words(spec);
+                     return spec;
+                   }});
   };
   for (const SequenceClassifier& kind : sequences) {
     add(kind.stem, "ForSequenceClassification", "ForMaskedLM",
@@ -224,6 +291,22 @@ std::vector<Family> classifier_families(const std::vector<Family>& known) {
     add(stem, "ForQuestionAnswering", "ForMaskedLM",
         [drops = stem == "DistilBert"](const Config& c, ModelSpec spec) {
           return answer_finder(c, std::move(spec), drops);
+        });
+  }
+  for (const SentencePairs& kind : sentence_pairs) {
+    for (const bool alone : {false, true}) {
+      if (alone && !kind.alone) continue;
+      add(kind.stem, alone ? "ForNextSentencePrediction" : "ForPreTraining", "ForMaskedLM",
+          [&kind, alone](const Config& c, ModelSpec spec) {
+            return with_sentence_pair(c, std::move(spec), kind, alone);
+          });
+    }
+  }
+  for (const std::string_view stem : answering_decoders) {
+    add(stem, "ForQuestionAnswering", "ForConditionalGeneration",
+        [](const Config& c, ModelSpec spec) {
+          spec.buffers.clear();  // of logits of tokens
+          return answer_finder(c, std::move(spec), /*drops=*/false);
         });
   }
   for (const StopClassifier& kind : stops) {

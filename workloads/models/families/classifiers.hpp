@@ -11,6 +11,8 @@ namespace shardsim::models {
 // Those that make the next token of such layers (BertLMHeadModel).
 [[nodiscard]] std::vector<Family> writing_encoder_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);
+// An untied bias of logits of words, which classes without them lack.
+void drop_bias_of_words(ModelSpec& spec);
 // The rate under the first of the keys, "a|b", that the file gives.
 [[nodiscard]] double first_rate(const Config& c, std::string_view keys, double otherwise);
 

@@ -93,14 +93,14 @@ ModelSpec bailing_hybrid(const Config& c) {
   net.projections = DeltaProjections::whole_channels;
   net.norm = "o_norm";
   net.out = "o_proj";
-  net.key_heads = net.value_heads = n.heads;
+  net.key_heads = net.value_heads = c.size("linear_num_heads", n.heads);
   // A file that transformers wrote has in "head_dim" what is turned of latent attention.
   net.key_dim = net.value_dim =
       c.given("linear_head_dim") ? c.size("linear_head_dim") : c.size("head_dim", 128);
   net.kernel = c.size("short_conv_kernel_size|linear_conv_kernel_dim", 4);
   net.bounded = c.flag("kda_safe_gate", true);
-  c.pass_over({"linear_num_heads", "kda_lower_bound", "layer_group_size", "head_dim",
-               "moe_renormalize", "model_max_length", "num_shared_experts", "num_experts_per_token",
+  c.pass_over({"kda_lower_bound", "layer_group_size", "head_dim", "moe_renormalize",
+               "model_max_length", "num_shared_experts", "num_experts_per_token",
                "num_local_experts", "mtp_loss_scaling_factor", "num_mtp_layers"});
   Experts experts = read_experts(c, n, "num_experts|num_local_experts", 512,
                                  "num_experts_per_token|num_experts_per_tok", 8,

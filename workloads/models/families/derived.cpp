@@ -80,6 +80,38 @@ constexpr std::array token_decoders =
                                  {"GPTNeoX", "classifier", "classifier_dropout"},
                                  {"Mpt", "classifier"}});
 
+// Those with a class that finds an answer; some call their layers "transformer".
+struct AnsweringDecoder {
+  std::string_view stem;
+  bool renamed = false;
+};
+
+constexpr std::array answering_decoders = std::to_array<AnsweringDecoder>({{"Arcee", true},
+                                                                           {"DiffLlama", true},
+                                                                           {"Exaone4", true},
+                                                                           {"Llama", true},
+                                                                           {"Ministral", true},
+                                                                           {"Nemotron", true},
+                                                                           {"Qwen2", true},
+                                                                           {"Qwen3", true},
+                                                                           {"Qwen3Moe", true},
+                                                                           {"Qwen3Next", true},
+                                                                           {"SeedOss", true},
+                                                                           {"SmolLM3", true},
+                                                                           {"MiniMax"},
+                                                                           {"Ministral3"},
+                                                                           {"Mistral"},
+                                                                           {"Mixtral"},
+                                                                           {"Qwen2Moe"},
+                                                                           {"GPT2"},
+                                                                           {"GPTJ"},
+                                                                           {"GPTNeo"},
+                                                                           {"GPTNeoX"},
+                                                                           {"Falcon"},
+                                                                           {"Bloom"},
+                                                                           {"Mpt"},
+                                                                           {"OPT"}});
+
 // Encoders alone, with a pooler or without.
 struct Encoder {
   std::string_view stem;
@@ -115,6 +147,7 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
 ModelSpec alone(ModelSpec spec) {
   const std::string first = spec.stacks[0].prefix;
   const std::string prefix = first.substr(0, first.find('.') + 1);
+  drop_bias_of_words(spec);
   replace_root(spec, prefix, "");
   spec.head = {.kind = HeadKind::none};
   return spec;
@@ -147,6 +180,41 @@ ModelSpec tagged(const Config& c, ModelSpec spec, const TokenDecoder& decoder) {
                .rows = HeadRows::each,
                .dropout = first_rate(c, decoder.dropout_keys, tenth)};
   return spec;
+}
+
+// Two logits of every token: which starts an answer, which ends it.
+ModelSpec answering(ModelSpec spec, bool renamed) {
+  constexpr std::int64_t start_and_end = 2;
+  if (renamed) replace_root(spec, "model.", "transformer.");
+  spec.head = {.kind = HeadKind::classification,
+               .name = "qa_outputs",
+               .vocab = start_and_end,
+               .bias = true,
+               .rows = HeadRows::span};
+  return spec;
+}
+
+// What reads the layers of a decoder, in place of logits of words.
+void add_heads(std::vector<Family>& derived, const Family& family, const std::string& stem) {
+  for (const TokenDecoder& decoder : token_decoders) {
+    if (decoder.stem != stem) continue;
+    derived.push_back(
+        {stem + "ForTokenClassification", family.model_type,
+         [read = family.read, &decoder](const Config& c) { return tagged(c, read(c), decoder); }});
+  }
+  for (const AnsweringDecoder& decoder : answering_decoders) {
+    if (decoder.stem != stem) continue;
+    derived.push_back({stem + "ForQuestionAnswering", family.model_type,
+                       [read = family.read, renamed = decoder.renamed](const Config& c) {
+                         return answering(read(c), renamed);
+                       }});
+  }
+  const bool has_scores =
+      std::find(scored_decoders.begin(), scored_decoders.end(), stem) != scored_decoders.end();
+  if (!has_scores) return;
+  derived.push_back({stem + "ForSequenceClassification", family.model_type,
+                     [read = family.read, name = stem == "CTRL" ? "classifier" : "score"](
+                         const Config& c) { return scored(c, read(c), name); }});
 }
 
 }  // namespace
@@ -182,6 +250,14 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
     derived.push_back({stem + "ForSequenceClassification", both.model_type,
                        [both](const Config& c) { return scored(c, both.read(c)); }});
   }
+  for (const auto& [stem, writes] :
+       std::to_array<std::array<std::string, 2>>({{"Flaubert", "WithLMHeadModel"},
+                                                  {"XLM", "WithLMHeadModel"},
+                                                  {"XLNet", "LMHeadModel"}})) {
+    const Family both = *find(stem + writes);
+    derived.push_back({stem + "ForQuestionAnsweringSimple", both.model_type,
+                       [both](const Config& c) { return answering(both.read(c), false); }});
+  }
   for (const Family& family : known) {
     const std::optional<std::string> stem = decoder_stem(family.architecture);
     if (!stem) continue;
@@ -192,19 +268,7 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
     if (is_there(*stem + "Model")) continue;  // LlamaForCausalLM is of two families
     derived.push_back({*stem + "Model", family.model_type,
                        [read = family.read](const Config& c) { return alone(read(c)); }});
-    for (const TokenDecoder& decoder : token_decoders) {
-      if (decoder.stem != *stem) continue;
-      derived.push_back({*stem + "ForTokenClassification", family.model_type,
-                         [read = family.read, &decoder](const Config& c) {
-                           return tagged(c, read(c), decoder);
-                         }});
-    }
-    const bool has_scores =
-        std::find(scored_decoders.begin(), scored_decoders.end(), *stem) != scored_decoders.end();
-    if (!has_scores) continue;
-    derived.push_back({*stem + "ForSequenceClassification", family.model_type,
-                       [read = family.read, name = *stem == "CTRL" ? "classifier" : "score"](
-                           const Config& c) { return scored(c, read(c), name); }});
+    add_heads(derived, family, *stem);
   }
   return derived;
 }

@@ -299,6 +299,9 @@ ModelSpec deberta_v2_like(const Config& c, const std::string& prefix) {
                                    .key = "self.pos_key_proj",
                                    .query = "self.pos_query_proj"};
     if (!attention.places->of_queries && !attention.places->of_keys) attention.places.reset();
+  } else if (normed) {  // the class has it in any case
+    spec.apart.push_back({prefix + "encoder.LayerNorm.weight", {stack.hidden}});
+    spec.apart.push_back({prefix + "encoder.LayerNorm.bias", {stack.hidden}});
   }
   spec.head = {.kind = HeadKind::none};
   return spec;

@@ -82,15 +82,13 @@ ModelSpec exaone_moe(const Config& c) {
     const bool slides = window && (i + 1) % period != 0;
     return std::string(slides ? "sliding_attention" : "full_attention");
   });
-  const bool has_windows =
-      std::find(types.begin(), types.end(), "sliding_attention") != types.end();
   const Experts experts = sigmoid_experts(c, n, 64, 8, 1024, 1, true);
   const auto mlps = mlp_types(c, n.layers, 1);
   return decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
                    const bool full = is_full(types, i);
                    Attention attention = base;
                    attention.window = full ? 0 : window.value_or(0);
-                   if (full && has_windows) attention.rotary.dims = 0;
+                   if (full && window) attention.rotary.dims = 0;
                    const std::string name = kind_name(full, is_dense(mlps, i));
                    if (is_dense(mlps, i)) return llama_layer(n, name, attention, llama_mlp(n));
                    return llama_layer(n, name, attention, experts);

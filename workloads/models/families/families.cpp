@@ -112,7 +112,12 @@ constexpr std::array tables = {dense_families,
                                cvt_families,
                                deepseek_v4_families,
                                megatron_families,
-                               praxis_families};
+                               praxis_families,
+                               yolos_families,
+                               glpn_families,
+                               z_image_families,
+                               blip_families,
+                               tiny_autoencoder_families};
 
 }  // namespace
 

@@ -101,6 +101,11 @@ struct Family {
 [[nodiscard]] std::vector<Family> joint_video_diffusion_families();
 [[nodiscard]] std::vector<Family> skip_diffusion_families();
 [[nodiscard]] std::vector<Family> cogview_families();
+[[nodiscard]] std::vector<Family> yolos_families();
+[[nodiscard]] std::vector<Family> glpn_families();
+[[nodiscard]] std::vector<Family> z_image_families();
+[[nodiscard]] std::vector<Family> blip_families();
+[[nodiscard]] std::vector<Family> tiny_autoencoder_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);

@@ -10,7 +10,7 @@ ModelSpec llava(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+                          is_tied(c, text, false, TiedBy::either));
   add_two_linears(spec, c, add_tower(spec, images, "model.vision_tower.", "clip_vision_model"));
   return spec;
 }
@@ -19,7 +19,8 @@ ModelSpec gemma3(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec =
-      inside(gemma3_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
+      inside(gemma3_text(text), "model.language_model.", "lm_head", is_tied(c, text, true));
+  copy_numbers_of_images(c, spec, 262144);
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.");
   spec.apart.push_back({"model.multi_modal_projector.mm_input_projection_weight",
                         {hidden, spec.stacks.back().hidden}});
@@ -49,8 +50,8 @@ ModelSpec qwen2_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
   const Config images = images_of(c);
-  ModelSpec spec =
-      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(qwen2(text), "model.language_model.", "lm_head",
+                          is_tied(c, text, false, TiedBy::either));
   set_tables_by_example(spec);
   const std::int64_t hidden = images.size("embed_dim", 1280);
   const std::string at = "model.visual.";
@@ -70,8 +71,8 @@ ModelSpec qwen2_vl(const Config& c) {
 ModelSpec qwen2_5_vl(const Config& c) {
   const auto own = c.sub("text_config");
   const Config& text = own ? *own : c;
-  ModelSpec spec =
-      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(qwen2(text), "model.language_model.", "lm_head",
+                          is_tied(c, text, false, TiedBy::either));
   set_tables_by_example(spec);
   add_qwen2_5_images(spec, images_of(c), "model.visual.");
   return spec;
@@ -83,7 +84,7 @@ ModelSpec llama4(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec = inside(llama4_text(text), "language_model.model.", "language_model.lm_head",
-                          tied_anywhere(c, text, false));
+                          is_tied(c, text, false, TiedBy::text));
   const std::int64_t hidden = images.size("hidden_size", 768);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t side = images.size("image_size", 448) / patch;

@@ -22,11 +22,17 @@ void require(const Config& text, std::initializer_list<std::string_view> keys);
                                bool tied);
 // Rotary tables of each example's places in three dimensions, made once for all text layers.
 void set_tables_by_example(ModelSpec& spec);
-[[nodiscard]] bool tied_anywhere(const Config& c, const Config& text, bool otherwise);
+// Which configuration says that embedding and head are one: the model's alone, as most classes read
+// it, the text's alone, or either.
+enum class TiedBy : std::uint8_t { model, text, either };
+[[nodiscard]] bool is_tied(const Config& c, const Config& text, bool otherwise,
+                           TiedBy by = TiedBy::model);
 // Whose text model it is: by text_config's model_type.
 [[nodiscard]] ModelSpec read_text(const Config& text, std::string_view otherwise);
 // As this class, whatever its model_type says.
 [[nodiscard]] ModelSpec read_as(const Config& text, std::string_view architecture);
+// Where an image's token is none of the vocabulary, the class copies the tokens' numbers.
+void copy_numbers_of_images(const Config& c, ModelSpec& spec, std::int64_t usual_token);
 // Before the text's stack, which stays the last.
 void add_silent(ModelSpec& spec, Stack stack);
 void add_linear(ModelSpec& spec, const std::string& name, std::int64_t out, std::int64_t in,
@@ -88,8 +94,13 @@ void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 std::int64_t add_q_former(ModelSpec& spec, const Config& c, const std::string& at,
                           std::int64_t images, bool reads_text);
 
+// What a configuration of sounds leaves out.
+struct AudioSizes {
+  std::int64_t hidden = 1280, bins = 128, layers = 32, heads = 20, width = 5120;
+};
 // Whisper's encoder under `at`; its width.
-std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at);
+std::int64_t add_audio_tower(ModelSpec& spec, const Config& audio, const std::string& at,
+                             const AudioSizes& usual = {});
 
 // What Qwen3's models that see call the parts of what merges patches, and the list of those that
 // merge layers on the way.

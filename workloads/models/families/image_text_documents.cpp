@@ -19,8 +19,7 @@ ModelSpec got_ocr2(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = nested(c, "vision_config");
   c.pass_over({"image_seq_length"});
-  ModelSpec spec =
-      inside(read_text(text, "qwen2"), text_prefix, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "qwen2"), text_prefix, "lm_head", is_tied(c, text, true));
   add_network(spec, sam_encoder(images, "model.vision_tower.", 3072), images.json().place());
   const std::int64_t channels = images.size("output_channels", 256);
   const std::int64_t out = spec.stacks.back().hidden;
@@ -65,8 +64,7 @@ ModelSpec unlimited_ocr(const Config& c) {
   const Config images = nested(c, "vision_config");
   const Config sam = nested(images, "sam_config");
   const Config clip = nested(images, "encoder_config");
-  ModelSpec spec =
-      inside(unlimited_text(text), text_prefix, "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(unlimited_text(text), text_prefix, "lm_head", is_tied(c, text, false));
   const std::int64_t out = spec.stacks.back().hidden;
   const std::string at = "model.vision_tower.sam_encoder.";
   add_network(spec, sam_encoder(sam, at), sam.json().place());
@@ -135,8 +133,8 @@ ModelSpec molmo2(const Config& c) {
                "low_res_image_start_token_id", "image_col_id", "image_low_res_id",
                "use_frame_special_tokens"});
   images.pass_over({"hidden_act", "image_size", "attention_dropout"});
-  ModelSpec spec = inside(read_as(text, "Qwen3ForCausalLM"), text_prefix, "lm_head",
-                          tied_anywhere(c, text, false));
+  ModelSpec spec =
+      inside(read_as(text, "Qwen3ForCausalLM"), text_prefix, "lm_head", is_tied(c, text, false));
   std::get<TokenEmbedding>(spec.stacks.back().input).vocab +=
       text.count("additional_vocab_size", 128);
   const std::int64_t hidden = images.size("hidden_size", 1152);
@@ -168,7 +166,7 @@ ModelSpec hunyuan_vl(const Config& c) {
   images.pass_over({"attention_dropout", "interpolate_mode", "temporal_patch_size",
                     "img_max_token_num", "max_image_size", "min_image_size", "text_hidden_size"});
   ModelSpec spec = inside(read_as(text, "HunYuanDenseV1ForCausalLM"), text_prefix, "lm_head",
-                          tied_anywhere(c, text, true));
+                          is_tied(c, text, true));
   const std::int64_t hidden = images.size("hidden_size", 1152);
   const std::int64_t patch = images.size("patch_size", 16);
   const std::int64_t merge = images.size("spatial_merge_size", 2);
@@ -201,8 +199,7 @@ ModelSpec hunyuan_vl(const Config& c) {
 // Mistral 3's tower and projector before Qwen3.
 ModelSpec lighton_ocr(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec =
-      inside(read_text(text, "qwen3"), text_prefix, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "qwen3"), text_prefix, "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = add_pixtral_tower(spec, images_of(c), "model.vision_encoder.");
   const std::int64_t merge = c.size("spatial_merge_size", 2);
   const std::int64_t out = spec.stacks.back().hidden;
@@ -218,7 +215,7 @@ ModelSpec paddleocr_vl(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec = inside(read_as(text, "Ernie4_5ForCausalLM"), text_prefix, "lm_head",
-                          tied_anywhere(c, text, true));
+                          is_tied(c, text, true, TiedBy::either));
   for (LayerKind& kind : spec.stacks.back().kinds) {
     // Tables are made once, in the model's type.
     Rotary& rotary = std::get<Attention>(kind.branches[0].body).rotary;
@@ -242,7 +239,15 @@ ModelSpec paddleocr_vl(const Config& c) {
 
 ModelSpec qianfan_ocr(const Config& c) {
   nested(c, "vision_config").pass_over({"drop_path_rate"});
-  return internvl_like(c, "qwen3", /*tied=*/false, "layers");
+  ModelSpec spec = internvl_like(c, "qwen3", /*tied=*/false, "layers");
+  const bool bias = nested(c, "vision_config").flag("attention_bias", true);
+  for (Stack& stack : spec.stacks) {
+    if (stack.role != StackRole::silent) continue;
+    for (LayerKind& kind : stack.kinds) {
+      set_biases(std::get<Attention>(kind.branches[0].body), bias, true);
+    }
+  }
+  return spec;
 }
 
 // What makes tokens of squares of patches; features of some layers have a merger of their own.
@@ -265,7 +270,7 @@ ModelSpec granite_docling(const Config& c) {
                  "num_attention_heads", "num_key_value_heads"});
   c.pass_over({"density_router_threshold", "density_router_loss_weight"});
   ModelSpec spec = inside(read_as(text, "GraniteForCausalLM"), "model.text_model.", "lm_head",
-                          tied_anywhere(c, text, true));
+                          is_tied(c, text, true));
   const std::int64_t hidden =
       add_siglip_tower(spec, images, "model.vision_model.", {.head = false, .image = 512});
   const std::int64_t out = images.size("out_hidden_size", 1024);
@@ -300,7 +305,7 @@ ModelSpec minicpm_v(const Config& c, bool tied) {
       {"insert_layer_id", "image_size", "drop_vision_last_layer", "downsample_mode", "patch_size"});
   images.pass_over({"insert_layer_id"});
   ModelSpec spec =
-      inside(read_text(text, "qwen3_5_text"), text_prefix, "lm_head", tied_anywhere(c, text, tied));
+      inside(read_text(text, "qwen3_5_text"), text_prefix, "lm_head", is_tied(c, text, tied));
   const std::string at = "model.vision_tower.";
   const std::int64_t hidden = add_siglip_tower(spec, images, at, {.head = false});
   const std::vector<std::int64_t> window = images.sizes("window_kernel_size", {2, 2});

@@ -11,9 +11,10 @@ namespace {
 constexpr const char* projector = "model.multi_modal_projector.";
 
 ModelSpec read_inside(const Config& c, std::string_view text, bool tied,
-                      const std::string& to = "model.language_model.") {
+                      TiedBy by = TiedBy::model) {
   const Config config = nested(c, "text_config");
-  return inside(read_text(config, text), to, "lm_head", tied_anywhere(c, config, tied));
+  return inside(read_text(config, text), "model.language_model.", "lm_head",
+                is_tied(c, config, tied, by));
 }
 
 // Tiles of images, between whose rows a learned one stands.
@@ -30,14 +31,14 @@ ModelSpec llava_next(const Config& c) {
 
 ModelSpec llava_onevision(const Config& c) {
   c.pass_over({"vision_aspect_ratio", "use_image_newline_parameter"});
-  return with_newline(c, read_inside(c, "qwen2", false), "siglip_vision_model");
+  return with_newline(c, read_inside(c, "qwen2", false, TiedBy::either), "siglip_vision_model");
 }
 
 // Of frames, whose features are pooled, too.
 ModelSpec llava_next_video(const Config& c) {
   c.pass_over({"image_seq_length", "spatial_pool_mode", "spatial_pool_stride",
                "use_image_newline_parameter", "video_seq_length"});
-  return with_newline(c, read_inside(c, "llama", false), "clip_vision_model");
+  return with_newline(c, read_inside(c, "llama", false, TiedBy::either), "clip_vision_model");
 }
 
 // Towers of images and of frames.
@@ -71,6 +72,7 @@ ModelSpec paligemma(const Config& c) {
   const Config images = images_of(c);
   images.pass_over({"num_image_tokens", "projector_hidden_act"});
   c.pass_over({"hidden_size", "vocab_size", "_vocab_size"});  // text_config says them
+  copy_numbers_of_images(c, spec, 256000);
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.");
   add_linear(spec, std::string(projector) + "linear", c.size("projection_dim", 2048), hidden, true);
   return spec;
@@ -84,8 +86,8 @@ ModelSpec idefics3(const Config& c) {
   const Config images = images_of(c);
   images.pass_over({"max_image_size", "size", "use_base_siglip", "tie_word_embeddings"});
   c.pass_over({"image_seq_len", "vocab_size", "_pad_token_id"});
-  ModelSpec spec = inside(read_text(text, "llama"), "model.text_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  ModelSpec spec =
+      inside(read_text(text, "llama"), "model.text_model.", "lm_head", is_tied(c, text, false));
   const std::int64_t hidden =
       add_siglip_tower(spec, images, "model.vision_model.",
                        {.hidden = 1152, .patch = 32, .heads = 16, .head = false});

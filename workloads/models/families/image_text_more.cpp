@@ -21,7 +21,7 @@ ModelSpec aria(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec =
-      inside(read_text(text, "aria_text"), text_at, "lm_head", tied_anywhere(c, text, false));
+      inside(read_text(text, "aria_text"), text_at, "lm_head", is_tied(c, text, false));
   const std::int64_t hidden =
       add_siglip_tower(spec, images, "model.vision_tower.",
                        {.hidden = 1152, .patch = 32, .heads = 16, .head = false});
@@ -54,8 +54,7 @@ ModelSpec aria(const Config& c) {
 
 ModelSpec deepseek_vl(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec =
-      inside(read_text(text, "llama"), text_at, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "llama"), text_at, "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = add_siglip_tower(spec, images_of(c), "model.vision_model.");
   const std::int64_t out = spec.stacks.back().hidden;
   add_linear(spec, "model.aligner.linear1", out, hidden, true);
@@ -68,8 +67,7 @@ ModelSpec deepseek_vl(const Config& c) {
 ModelSpec deepseek_vl_hybrid(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config fine = nested(c, "high_res_vision_config");
-  ModelSpec spec =
-      inside(read_text(text, "llama"), text_at, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "llama"), text_at, "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = add_siglip_tower(spec, images_of(c), "model.vision_model.");
   const std::string at = "model.high_res_vision_";
   add_network(spec, sam_encoder(fine, at + "model.vision_encoder."), fine.json().place());
@@ -92,8 +90,7 @@ ModelSpec deepseek_vl_hybrid(const Config& c) {
 // Qwen2.5-VL's tower with fewer heads of keys.
 ModelSpec exaone4_5(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec =
-      inside(read_text(text, "exaone4"), text_at, "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(read_text(text, "exaone4"), text_at, "lm_head", is_tied(c, text, false));
   add_qwen2_5_images(spec, images_of(c), "model.visual.", /*usual_kv_heads=*/8);
   return spec;
 }
@@ -102,7 +99,7 @@ ModelSpec hyperclovax_vision(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   ModelSpec spec =
-      inside(read_text(text, "hyperclovax"), text_at, "lm_head", tied_anywhere(c, text, true));
+      inside(read_text(text, "hyperclovax"), text_at, "lm_head", is_tied(c, text, true));
   add_qwen2_5_images(spec, images, "model.vision_model.");
   add_linear(spec, "model.projector", spec.stacks.back().hidden,
              images.size("out_hidden_size", 3584), true);
@@ -115,7 +112,7 @@ ModelSpec kimi_k25(const Config& c) {
   c.pass_over({"projection_layer_norm_eps"});
   images.pass_over({"pos_emb_time"});  // computed
   ModelSpec spec =
-      inside(read_text(text, "deepseek_v3"), text_at, "lm_head", tied_anywhere(c, text, true));
+      inside(read_text(text, "deepseek_v3"), text_at, "lm_head", is_tied(c, text, true));
   std::get<TokenEmbedding>(spec.stacks.back().input).shifted = true;  // numbers are copied
   const std::int64_t hidden = images.size("hidden_size", 1152);
   const std::int64_t patch = images.size("patch_size", 14);
@@ -142,7 +139,7 @@ ModelSpec kimi_k25(const Config& c) {
 ModelSpec video_llama_3(const Config& c) {
   const Config text = nested(c, "text_config");
   ModelSpec spec =
-      inside(read_text(text, "qwen2"), text_at, "lm_head", tied_anywhere(c, text, false));
+      inside(read_text(text, "qwen2"), text_at, "lm_head", is_tied(c, text, false, TiedBy::either));
   const std::int64_t hidden =
       add_siglip_tower(spec, images_of(c), "model.vision_model.", {.head = false, .places = false});
   const std::int64_t out = spec.stacks.back().hidden;
@@ -157,8 +154,7 @@ ModelSpec ovis2(const Config& c) {
   const Config images = images_of(c);
   c.pass_over({"vocab_size", "visual_indicator_token_ids"});
   images.pass_over({"tokenize_function"});
-  ModelSpec spec =
-      inside(read_text(text, "qwen2"), text_at, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "qwen2"), text_at, "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = images.size("hidden_size", 1024);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t side = images.size("image_size", 224) / patch;
@@ -197,7 +193,7 @@ ModelSpec ovis2(const Config& c) {
 ModelSpec fuyu(const Config& c) {
   const Config text = nested(c, "text_config");
   ModelSpec spec =
-      inside(read_text(text, "persimmon"), text_at, "lm_head", tied_anywhere(c, text, false));
+      inside(read_text(text, "persimmon"), text_at, "lm_head", is_tied(c, text, false));
   const std::int64_t patch = c.size("patch_size", 30);
   c.pass_over({"image_size"});
   add_linear(spec, "model.vision_embed_tokens", spec.stacks.back().hidden,
@@ -247,8 +243,7 @@ void add_lfm3_images(ModelSpec& spec, const Config& images, const std::string& a
 ModelSpec lfm3_vl(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  ModelSpec spec =
-      inside(read_text(text, "lfm3"), text_at, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(read_text(text, "lfm3"), text_at, "lm_head", is_tied(c, text, true));
   add_lfm3_images(spec, images, "model.vision_tower.");
   const std::int64_t merge = images.size("spatial_merge_size", 2);
   const std::int64_t hidden = images.size("hidden_size", 1024);
@@ -304,7 +299,7 @@ ModelSpec ernie_text(const Config& c) {
 ModelSpec ernie4_5_vl(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  ModelSpec spec = inside(ernie_text(text), text_at, "lm_head", tied_anywhere(c, text, true));
+  ModelSpec spec = inside(ernie_text(text), text_at, "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = images.size("hidden_size", 1280);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::string at = "model.vision_tower.";

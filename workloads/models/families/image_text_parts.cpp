@@ -119,8 +119,17 @@ void set_tables_by_example(ModelSpec& spec) {
   }
 }
 
-bool tied_anywhere(const Config& c, const Config& text, bool otherwise) {
-  return c.flag("tie_word_embeddings", text.flag("tie_word_embeddings", otherwise));
+bool is_tied(const Config& c, const Config& text, bool otherwise, TiedBy by) {
+  const bool by_model = c.flag("tie_word_embeddings", otherwise);
+  const bool by_text = text.flag("tie_word_embeddings", otherwise);
+  if (by == TiedBy::either) return by_model || by_text;
+  return by == TiedBy::text ? by_text : by_model;
+}
+
+void copy_numbers_of_images(const Config& c, ModelSpec& spec, std::int64_t usual_token) {
+  auto& input = std::get<TokenEmbedding>(spec.stacks.back().input);
+  const std::int64_t token = c.integer("image_token_index|image_token_id", usual_token);
+  if (token >= input.vocab) input.shifted = true;
 }
 
 ModelSpec read_as(const Config& text, std::string_view architecture) {
@@ -315,8 +324,7 @@ ModelSpec qwen3_vl_like(const Config& c, const std::function<ModelSpec(const Con
                         std::size_t usual_deep) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  ModelSpec spec =
-      inside(read(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(read(text), "model.language_model.", "lm_head", is_tied(c, text, false));
   set_tables_by_example(spec);
   add_qwen3_images(spec, images,
                    {.norm = "norm",

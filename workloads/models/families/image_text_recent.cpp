@@ -18,12 +18,27 @@ void add_gated(ModelSpec& spec, const std::string& at, std::int64_t in, std::int
 
 // GLM-4.1V and 4.5V: patches of frames, squares of features merged by a convolution. GLM-OCR norms
 // heads in place of patches and has no table of places.
-ModelSpec glm_vision(const Config& c, std::string_view architecture, bool norms_heads = false) {
+// Heads as wide as they are many parts of the stream, where GLM 4's class has another default.
+void set_even_heads(Stack& stack) {
+  for (LayerKind& kind : stack.kinds) {
+    for (Branch& branch : kind.branches) {
+      auto* attention = std::get_if<Attention>(&branch.body);
+      if (attention == nullptr) continue;
+      const std::int64_t dim = stack.hidden / attention->heads;
+      attention->rotary.dims = attention->rotary.dims * dim / attention->head_dim;
+      attention->head_dim = dim;
+    }
+  }
+}
+
+ModelSpec glm_vision(const Config& c, std::string_view architecture, bool norms_heads = false,
+                     TiedBy by = TiedBy::either) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   images.pass_over({"attention_dropout", "hidden_dropout_prob"});
   ModelSpec spec = inside(read_as(text, architecture), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+                          is_tied(c, text, false, by));
+  if (!text.given("head_dim")) set_even_heads(spec.stacks.back());
   set_tables_by_example(spec);
   const std::int64_t hidden = images.size("hidden_size", 1536);
   const std::int64_t out = images.size("out_hidden_size", 4096);
@@ -92,7 +107,8 @@ ModelSpec glm4v_moe(const Config& c) { return glm_vision(c, "Glm4MoeForCausalLM"
 ModelSpec glm46v(const Config& c) {
   const Config text = nested(c, "text_config");
   const bool has_experts = text.text("model_type", "glm4v_text") == "glm4v_moe_text";
-  return glm_vision(c, has_experts ? "Glm4MoeForCausalLM" : "Glm4ForCausalLM");
+  return glm_vision(c, has_experts ? "Glm4MoeForCausalLM" : "Glm4ForCausalLM",
+                    /*norms_heads=*/false, TiedBy::model);
 }
 
 ModelSpec qwen3_5(const Config& c) {
@@ -239,8 +255,8 @@ void add_resampler(ModelSpec& spec, const Config& c) {
 
 ModelSpec idefics2(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec = inside(read_text(text, "mistral"), "model.text_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  ModelSpec spec =
+      inside(read_text(text, "mistral"), "model.text_model.", "lm_head", is_tied(c, text, false));
   const std::int64_t hidden =
       add_siglip_tower(spec, images_of(c), "model.vision_model.", {.patch = 32, .head = false});
   const std::int64_t out = spec.stacks.back().hidden;
@@ -253,8 +269,8 @@ ModelSpec idefics2(const Config& c) {
 // LFM2 with SigLIP 2's tower; squares of patches become one token.
 ModelSpec lfm2_vl(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec = inside(read_text(text, "lfm2"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, true));
+  ModelSpec spec =
+      inside(read_text(text, "lfm2"), "model.language_model.", "lm_head", is_tied(c, text, true));
   const Config images = images_of(c);
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.", {.flat = true});
   const std::int64_t factor = c.size("downsample_factor", 2);
@@ -270,8 +286,10 @@ ModelSpec lfm2_vl(const Config& c) {
 
 ModelSpec qwen2_audio(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec = inside(read_text(text, "qwen2"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  c.pass_over({"tie_word_embeddings"});  // the class never does
+  text.pass_over({"tie_word_embeddings"});
+  ModelSpec spec =
+      inside(read_text(text, "qwen2"), "model.language_model.", "lm_head", /*tied=*/false);
   const std::int64_t hidden =
       add_audio_tower(spec, nested(c, "audio_config"), "model.audio_tower.");
   add_linear(spec, "model.multi_modal_projector.linear", spec.stacks.back().hidden, hidden, true);
@@ -285,8 +303,10 @@ ModelSpec voxtral(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config audio = nested(c, "audio_config");
   c.pass_over({"projector_hidden_act", "hidden_size"});
-  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  c.pass_over({"tie_word_embeddings"});  // the class never does
+  text.pass_over({"tie_word_embeddings"});
+  ModelSpec spec =
+      inside(read_text(text, "llama"), "model.language_model.", "lm_head", /*tied=*/false);
   add_audio_tower(spec, audio, "model.audio_tower.");
   const std::int64_t out = spec.stacks.back().hidden;
   const std::string at = "model.multi_modal_projector.";

@@ -108,7 +108,7 @@ ModelSpec step_text(const Config& c) {
 ModelSpec step3p7(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  ModelSpec spec = inside(step_text(text), inside_model, "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(step_text(text), inside_model, "lm_head", is_tied(c, text, false));
   const std::int64_t hidden = images.size("hidden_size|width", 1536);
   const std::int64_t patch = images.size("patch_size", 14);
   const double ratio = images.ratio("mlp_ratio", 8960.0 / 1536.0);
@@ -117,8 +117,9 @@ ModelSpec step3p7(const Config& c) {
   const std::string at = "model.vision_model.";
   add_convolution(spec, at + "embeddings.patch_embedding",
                   {hidden, images.size("num_channels", 3), patch, patch}, false);
-  add_table(spec, at + "embeddings.position_embedding",
-            images.size("max_position_embeddings", 2704), hidden);
+  images.pass_over({"max_position_embeddings"});  // as many as patches
+  const std::int64_t side = images.size("image_size", 728) / patch;
+  add_table(spec, at + "embeddings.position_embedding", side * side, hidden);
   add_norm(spec, at + "pre_layernorm", hidden, true);
   constexpr std::int64_t taps = 3;
   add_convolution(spec, at + "downsampler1", {2 * hidden, hidden, taps, taps}, true);
@@ -221,8 +222,8 @@ ModelSpec minimax_m3_text(const Config& c) {
 ModelSpec minimax_m3(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
-  ModelSpec spec =
-      inside(minimax_m3_text(text), inside_model, "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(minimax_m3_text(text), inside_model, "lm_head",
+                          is_tied(c, text, false, TiedBy::either));
   const std::int64_t hidden = images.size("hidden_size", 1280);
   const std::int64_t patch = images.size("patch_size", 14);
   const std::int64_t merge = images.size("spatial_merge_size", 2);

@@ -176,8 +176,8 @@ void add_janus_images(ModelSpec& spec, const Config& images) {
 
 ModelSpec janus(const Config& c) {
   const Config text = nested(c, "text_config");
-  ModelSpec spec = inside(read_text(text, "llama"), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, true));
+  ModelSpec spec =
+      inside(read_text(text, "llama"), "model.language_model.", "lm_head", is_tied(c, text, true));
   add_janus_images(spec, nested(c, "vision_config"));
   const Config words = nested(c, "vq_config");
   WordAutoencoder n = read_word_autoencoder(words, 128, {1, 1, 2, 2, 4});
@@ -221,7 +221,7 @@ ModelSpec emu3(const Config& c) {
   const Config text = nested(c, "text_config");
   c.pass_over({"vocabulary_map"});
   ModelSpec spec = inside(read_as(text, "Emu3ForCausalLM"), "model.text_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+                          is_tied(c, text, false));
   const Config words = nested(c, "vq_config");
   WordAutoencoder n = read_word_autoencoder(words, 256, {1, 2, 2, 4});
   n.middle = "middle_block";

@@ -255,10 +255,24 @@ ModelSpec sana(const Config& c) {
   return drafted(d, {.side = side, .coarsest = patch, .text = 300});
 }
 
+// The class that older files name; which of both it is the norms say, as in diffusers'
+// LegacyModelMixin.
+ModelSpec transformer_2d(const Config& c) {
+  refuse_flags(c, {"double_self_attention", "only_cross_attention", "use_linear_projection"});
+  const std::string norms = c.text("norm_type", "layer_norm");
+  if (norms == "ada_norm_zero") {
+    require_text(c, "attention_type", "default");
+    return dit(c);
+  }
+  if (norms == "ada_norm_single") return pixart(c);
+  c.fail("norm_type", "only \"ada_norm_zero\" and \"ada_norm_single\" are supported");
+}
+
 }  // namespace
 
 std::vector<Family> latent_diffusion_families() {
-  return {{"DiTTransformer2DModel", "dit", dit},
+  return {{"Transformer2DModel", "transformer_2d", transformer_2d},
+          {"DiTTransformer2DModel", "dit", dit},
           {"PixArtTransformer2DModel", "pixart", pixart},
           {"SanaTransformer2DModel", "sana", sana}};
 }

@@ -71,8 +71,7 @@ ModelSpec qwen2_5_omni(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   const Config audio = nested(c, "audio_config");
-  ModelSpec spec =
-      inside(qwen2(text), "model.language_model.", "lm_head", tied_anywhere(c, text, false));
+  ModelSpec spec = inside(qwen2(text), "model.language_model.", "lm_head", is_tied(c, text, false));
   set_tables_by_example(spec);
   const std::string ear = "model.audio_tower.";
   const std::int64_t width = add_sound_layers(spec, audio, ear, /*k_bias=*/false);
@@ -118,8 +117,8 @@ ModelSpec qwen3_omni(const Config& c) {
   const Config text = nested(c, "text_config");
   const Config images = images_of(c);
   const Config audio = nested(c, "audio_config");
-  ModelSpec spec = inside(qwen3_omni_text(text), "model.language_model.", "lm_head",
-                          tied_anywhere(c, text, false));
+  ModelSpec spec =
+      inside(qwen3_omni_text(text), "model.language_model.", "lm_head", is_tied(c, text, false));
   set_tables_by_example(spec);
   add_qwen3_ear(spec, audio);
   constexpr std::size_t usual_deep = 3;
@@ -233,7 +232,7 @@ ModelSpec gemma4(const Config& c) {
                "eoa_token_index", "eoa_token_id", "tie_word_embeddings"});
   const Config text = nested(c, "text_config");
   ModelSpec spec =
-      inside(gemma4_text(text), "model.language_model.", "lm_head", tied_anywhere(c, text, true));
+      inside(gemma4_text(text), "model.language_model.", "lm_head", is_tied(c, text, true));
   const std::int64_t hidden = spec.stacks.back().hidden;
   if (const auto images = c.sub("vision_config")) {
     add_gemma4_eye(spec, *images, "model.vision_tower.", hidden);

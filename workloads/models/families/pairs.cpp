@@ -2,6 +2,8 @@
 // (masked autoencoders).
 #include <cmath>
 
+#include <utility>
+
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/models/families/vision_rows.hpp"
@@ -171,10 +173,33 @@ ModelSpec ijepa_classifier(const Config& c) {
   return spec;
 }
 
+// CLIP's images sorted: classes of the mean of all patches, in front of the norm.
+ModelSpec clip_classifier(const Config& c) {
+  c.pass_over({"projection_dim"});
+  if (const auto text = c.sub("text_config")) {  // which does not run
+    text->pass_over({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                     "max_position_embeddings", "hidden_act", "vocab_size", "attention_dropout"});
+  }
+  ModelSpec spec;
+  Stack stack = clip_vision(part(c, "vision_config"), "vision_model.");
+  stack.norm_first_only = false;
+  const Norm idle = std::exchange(stack.norm, {});
+  spec.stacks.push_back(std::move(stack));
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .bias = true,
+               .idle_norm = idle,
+               .rows = HeadRows::mean_of_further};
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> pair_families() {
-  return {{"SiglipModel", "siglip", siglip},
+  return {{"CLIPForImageClassification", "clip", clip_classifier},
+          {"MetaClip2ForImageClassification", "metaclip_2", clip_classifier},
+          {"SiglipModel", "siglip", siglip},
           {"SiglipVisionModel", "siglip_vision_model", siglip_vision_alone},
           {"Siglip2Model", "siglip2", siglip2},
           {"Siglip2VisionModel", "siglip2_vision_model", siglip2_vision_alone},

@@ -125,7 +125,8 @@ ModelSpec xlstm(const Config& c) {
   std::get<TokenEmbedding>(stack.input).name = "backbone.embeddings";
   spec.head.soft_cap = c.number("output_logit_soft_cap", 30);
   spec.head.fp32_cap = true;
-  set_tied(spec, c.flag("tie_word_embeddings", false));
+  c.pass_over({"tie_word_embeddings"});  // the class never does
+  set_tied(spec, false);
   return spec;
 }
 

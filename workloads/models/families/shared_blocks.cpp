@@ -148,7 +148,9 @@ ModelSpec zamba(const Config& c) {
                   return LayerKind{.name = "mamba", .branches = {branch}};
                 }
                 SharedBlock mine = block;
-                if (first >= 0) mine.first = fmt::format("model.layers.{}.{}", first, mine.name);
+                // Untied, every hybrid layer has a block of its own.
+                if (first >= 0 && n.tied)
+                  mine.first = fmt::format("model.layers.{}.{}", first, mine.name);
                 if (first < 0) first = i;
                 branch.before.name = "mamba_decoder.input_layernorm";
                 std::get<Mamba>(branch.body).name = "mamba_decoder.mamba";

@@ -225,6 +225,17 @@ ModelSpec speech_classifier(const Config& c, const std::string& prefix) {
   return speech_spec(c, d);
 }
 
+// Classes of each row: who speaks when.
+ModelSpec speech_frames(const Config& c, const std::string& prefix) {
+  if (c.flag("use_weighted_layer_sum", false)) {
+    c.fail("use_weighted_layer_sum", "only false is supported");
+  }
+  Draft d;
+  const Ref rows = speech_rows(c, d, prefix, is_deep(prefix));
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, rows));
+  return speech_spec(c, d);
+}
+
 Ref spectrogram_rows(const Config& c, Draft& d, const std::string& prefix) {
   const VisionSizes n = read_vision(c, "gelu");
   const std::int64_t patch = c.size("patch_size", 16);
@@ -290,6 +301,11 @@ std::vector<Family> speech_families() {
       {"Data2VecAudioForCTC", "data2vec-audio", under(speech_letters, "data2vec_audio.")},
       {"Data2VecAudioForSequenceClassification", "data2vec-audio",
        under(speech_classifier, "data2vec_audio.")},
+      {"Wav2Vec2ForAudioFrameClassification", "wav2vec2", under(speech_frames, "wav2vec2.")},
+      {"UniSpeechSatForAudioFrameClassification", "unispeech-sat",
+       under(speech_frames, "unispeech_sat.")},
+      {"Data2VecAudioForAudioFrameClassification", "data2vec-audio",
+       under(speech_frames, "data2vec_audio.")},
       {"ASTModel", "audio-spectrogram-transformer", spectrogram_model},
       {"ASTForAudioClassification", "audio-spectrogram-transformer", spectrogram_classifier}};
 }

@@ -162,7 +162,7 @@ ModelSpec dinov2_like(const Config& c, const std::string& prefix, std::int64_t r
   Stack stack = vision_stack(n, layer);
   stack.prefix = prefix + "encoder.layer";
   const std::string at = prefix + "embeddings.";
-  PatchEmbedding patches = read_patches(c, at, 224, 14);
+  PatchEmbedding patches = read_patches(c, at, 224, registers > 0 ? 16 : 14);
   if (c.flag("use_mask_token", true)) patches.mask_token = at + "mask_token";
   if (registers > 0) patches.registers = at + "register_tokens";
   patches.register_rows = registers;
@@ -321,6 +321,8 @@ ModelSpec alt_clip(const Config& c) {
   const Config text = part(c, "text_config");
   text.pass_over({"pooler_fn"});
   ModelSpec roberta = bert_like(text, "text_model.roberta.", /*roberta=*/true);
+  auto& input = std::get<TokenEmbedding>(roberta.stacks[0].input);
+  input.type_rows = text.size("type_vocab_size", 1);
   Stack& stack = roberta.stacks[0];
   stack.prefix = "text_model.roberta.encoder.layers";
   stack.norm = layer_norm("text_model.pre_LN");

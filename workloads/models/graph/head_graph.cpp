@@ -89,6 +89,17 @@ TensorId detection(GraphContext& c, const Head& head, TensorId x) {
 
 // What a classifier reads: one row of each example, the first beside the others' mean, or all.
 TensorId classified(GraphContext& c, const Head& head, TensorId x) {
+  if (head.rows == HeadRows::mean) {
+    return c.g.mean(head.name + ".mean", x, {{c.batch}, {c.hidden}});
+  }
+  if (head.rows == HeadRows::mean_of_further) {
+    const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
+    const std::string further = head.name + ".further";
+    const TensorId rows =
+        c.g.slices(further, x, {{further, {{c.batch}, {rest}, {c.hidden}}}}, {c.sequence, rest})
+            .front();
+    return c.g.mean(head.name + ".mean", rows, {{c.batch}, {c.hidden}});
+  }
   if (!head.beside_mean) return head.rows == HeadRows::first ? c.first_row(head.name, x) : x;
   const Dims row{{c.batch}, {c.hidden}};
   const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
@@ -115,6 +126,11 @@ TensorId span_loss(GraphContext& c, const Head& head, TensorId logits, LabelId e
 }
 
 TensorId classification(GraphContext& c, const Head& head, TensorId x) {
+  if (!head.idle_norm.name.empty()) {
+    c.note(fmt::format("{} is stored and not run: nobody reads its result", head.idle_norm.name));
+    c.g.untrained_parameter(head.idle_norm.name + ".weight", {{c.hidden}});
+    c.g.untrained_parameter(head.idle_norm.name + ".bias", {{c.hidden}});
+  }
   const LabelId classes = c.label("classes", head.vocab);
   x = classified(c, head, x);
   if (!head.transform.empty()) {
@@ -137,6 +153,20 @@ TensorId classification(GraphContext& c, const Head& head, TensorId x) {
   }
   if (head.rows == HeadRows::span) return span_loss(c, head, logits, classes);
   return c.cross_entropy(logits, classes, head.fp32_loss);
+}
+
+// Whether two sentences follow each other: a loss beside the head's.
+void sentence_pair(GraphContext& c, const SentencePair& pair, TensorId x) {
+  constexpr std::int64_t follows_or_not = 2;
+  const LabelId two = c.label("follows_or_not", follows_or_not);
+  const TensorId first = c.first_row(pair.pooler, x);
+  const TensorId pooled = c.activate("tanh", pair.pooler + ".act",
+                                     head_linear(c, pair.pooler, first, /*bias=*/true, 0));
+  const TensorId logits =
+      c.linear({pair.name, {two}, {c.hidden}, /*bias=*/true},
+               c.dropped(pair.name + ".dropout", pooled, pair.dropout), {{c.batch}, {two}});
+  const TensorId labels = c.g.input("next_sentence_label", c.options.index_dtype, {{c.batch}});
+  c.g.further_loss(c.g.cross_entropy(logits, labels, two, "loss_of_sentences"));
 }
 
 TensorId mean_of_states(GraphContext& c, TensorId x) {
@@ -235,6 +265,7 @@ TensorId add_head(GraphContext& c, const Stack& stack, TensorId x) {
     c.g.untrained_parameter(head.idle_pooler + ".weight", {{pooled}, {c.hidden}});
     c.g.untrained_parameter(head.idle_pooler + ".bias", {{pooled}});
   }
+  if (head.sentences) sentence_pair(c, *head.sentences, x);
   switch (head.kind) {
     case HeadKind::language:
       break;
