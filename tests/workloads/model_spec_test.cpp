@@ -142,3 +142,31 @@ TEST_CASE("Text passes by the layers that attend to images alone") {
   CHECK(three.total_parameters - two.total_parameters ==
         2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96 + 2 * 64 + 2 * 16 + 2);
 }
+
+// What transformers 5.23.0 builds of each class with the key in either configuration
+// (tests/oracle/model_cases.json has some of these).
+TEST_CASE("Whose configuration ties embedding and head is the class's") {
+  const auto tied = [](const std::string& architecture, const std::string& text,
+                       const std::string& rest, const std::string& model_says,
+                       const std::string& text_says) {
+    const auto key = [](const std::string& value) {
+      return value.empty() ? value : ", \"tie_word_embeddings\": " + value;
+    };
+    const std::string file =
+        R"({"architectures": [")" + architecture + R"("], "text_config": {"model_type": ")" + text +
+        R"(", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
+           "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100)" +
+        key(text_says) + "}, " + rest + key(model_says) + "}";
+    return !read(file.c_str()).head.tied_to.empty();
+  };
+  const std::string images =
+      R"("vision_config": {"model_type": "clip_vision_model", "num_hidden_layers": 1})";
+  const std::string sounds =
+      R"("audio_config": {"model_type": "qwen2_audio_encoder", "encoder_layers": 1})";
+  CHECK(tied("LlavaForConditionalGeneration", "llama", images, "false", "true"));
+  CHECK(tied("LlavaForConditionalGeneration", "llama", images, "true", "false"));
+  CHECK_FALSE(tied("LlavaForConditionalGeneration", "llama", images, "", ""));
+  CHECK_FALSE(tied("LlavaNextForConditionalGeneration", "llama", images, "", "true"));
+  CHECK(tied("LlavaNextForConditionalGeneration", "llama", images, "true", "false"));
+  CHECK_FALSE(tied("Qwen2AudioForConditionalGeneration", "qwen2", sounds, "true", "true"));
+}
