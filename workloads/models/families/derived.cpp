@@ -38,7 +38,10 @@ struct TokenDecoder {
   std::string_view stem;
   std::string_view name = "score";
   std::string_view dropout_keys = "classifier_dropout|hidden_dropout";
+  double dropout = 0.1;  // of a file without them: 0 where the class has a hidden_dropout of 0
 };
+
+constexpr std::string_view usual_dropouts = "classifier_dropout|hidden_dropout";
 
 constexpr std::array token_decoders =
     std::to_array<TokenDecoder>({{"AXK1"},
@@ -59,7 +62,7 @@ constexpr std::array token_decoders =
                                  {"Mistral4"},
                                  {"Mixtral"},
                                  {"Nemotron"},
-                                 {"Persimmon"},
+                                 {"Persimmon", "score", usual_dropouts, 0},
                                  {"Phi"},
                                  {"Phi3"},
                                  {"Qwen2"},
@@ -69,11 +72,11 @@ constexpr std::array token_decoders =
                                  {"Qwen3Next"},
                                  {"SeedOss"},
                                  {"SmolLM3"},
-                                 {"StableLm"},
+                                 {"StableLm", "score", usual_dropouts, 0},
                                  {"Starcoder2"},
-                                 {"BioGpt", "classifier"},
-                                 {"Bloom", "classifier"},
-                                 {"Falcon", "classifier"},
+                                 {"BioGpt", "classifier", "classifier_dropout|hidden_dropout_prob"},
+                                 {"Bloom", "classifier", usual_dropouts, 0},
+                                 {"Falcon", "classifier", usual_dropouts, 0},
                                  {"GPT2", "classifier"},
                                  {"GPTBigCode", "classifier"},
                                  {"GPTNeo", "classifier", "classifier_dropout"},
@@ -171,14 +174,13 @@ ModelSpec scored(const Config& c, ModelSpec spec, std::string_view name = "score
 
 // Logits of all tokens, each with a label.
 ModelSpec tagged(const Config& c, ModelSpec spec, const TokenDecoder& decoder) {
-  constexpr double tenth = 0.1;
   spec.head = {.kind = HeadKind::classification,
                .name = std::string(decoder.name),
                .vocab = labels_of(c),
                .bias = c.flag("token_classification_bias", true),
-               .fp32_loss = decoder.name == "score",
+               .fp32_loss = decoder.name == "score" || decoder.stem == "GPTNeoX",
                .rows = HeadRows::each,
-               .dropout = first_rate(c, decoder.dropout_keys, tenth)};
+               .dropout = first_rate(c, decoder.dropout_keys, decoder.dropout)};
   return spec;
 }
 

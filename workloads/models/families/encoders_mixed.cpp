@@ -162,6 +162,10 @@ ModelSpec mobilebert_like(const Config& c, const std::string& prefix) {
   if (input.neighbours || input.width != stack.hidden) {
     input.project = prefix + "embeddings.embedding_transformation";
     input.project_bias = true;
+  } else {  // the class has it in any case
+    const std::string idle = prefix + "embeddings.embedding_transformation";
+    spec.apart.push_back({idle + ".weight", {stack.hidden, input.width}});
+    spec.apart.push_back({idle + ".bias", {stack.hidden}});
   }
   const auto attention = std::get<Attention>(stack.kinds[0].branches[0].body);
   const BottleneckLayer layer{.heads = attention.heads,
