@@ -19,7 +19,8 @@ struct Flavor {
   std::string_view model;  // JSON, as an experiment has it
 };
 
-// torchtitan 0.2.0 and 0.2.2, models/{llama3,llama4,deepseek_v3,qwen3,gpt_oss}/__init__.py; Llama 2
+// torchtitan 0.2.0 to 0.3.0, models/{llama3,llama4,deepseek_v3,qwen3,gpt_oss}/__init__.py: numbers
+// of parameters are those of its own classes (0.3.0) but for routing biases, buffers there. Llama 2
 // of 0.1.
 const std::vector<Flavor> flavors = {
     {"llama2", "7B", R"("llama-2-7b")"},
@@ -27,6 +28,10 @@ const std::vector<Flavor> flavors = {
      R"({"base": "llama-3.1-8b", "hidden_size": 256, "num_hidden_layers": 6,
          "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 768,
          "vocab_size": 2048})"},
+    {"llama3", "1B", R"("llama-3.2-1b")"},
+    {"llama3", "3B",
+     R"({"base": "llama-3.1-8b", "hidden_size": 3072, "num_hidden_layers": 28,
+         "num_attention_heads": 24, "intermediate_size": 8192, "tie_word_embeddings": true})"},
     {"llama3", "8B", R"("llama-3.1-8b")"},
     {"llama3", "70B", R"("llama-3.1-70b")"},
     {"llama3", "405B", R"("llama-3.1-405b")"},
@@ -92,7 +97,7 @@ const std::vector<Flavor> flavors = {
     {"qwen3", "235B-A22B", R"("qwen3-235b-a22b")"},
     {"gpt_oss", "debugmodel",
      R"({"base": "gpt-oss-120b", "hidden_size": 256, "num_hidden_layers": 4,
-         "num_local_experts": 8})"},
+         "num_local_experts": 8, "vocab_size": 2048})"},
     {"gpt_oss", "20b",
      R"({"base": "gpt-oss-120b", "num_hidden_layers": 24, "num_local_experts": 32})"},
     {"gpt_oss", "120b", R"("gpt-oss-120b")"}};

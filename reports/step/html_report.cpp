@@ -57,7 +57,8 @@ std::string cards(const Figures& figures) {
   add("Peak memory per device", cell("memory"),
       fmt::format("of {}", format_bytes(figures.capacity)));
   add("Exposed communication", cell("exposed"),
-      fmt::format("{} of the step", format_percent(figures.share(figures.exposed))));
+      fmt::format("{} of the step{}", format_percent(figures.share(figures.exposed)),
+                  figures.classes.size() > 1 ? ", of the busiest stage" : ""));
   return out;
 }
 
