@@ -27,7 +27,7 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   json.only_keys({"bucket_elements", "bucket_bytes", "first_bucket_bytes", "order", "kept",
                   "closes", "buckets_of", "shared_apart", "parameter_multiple", "bucket_multiple",
                   "adds_in_products", "behind_ddp", "collective", "overlap", "aligns_stages",
-                  "two_rooms"});
+                  "two_rooms", "whole_calls"});
   const auto number = [&](const char* key, std::int64_t& value, std::int64_t least,
                           std::int64_t most) {
     if (const auto found = json.find(key)) value = found->integer(least, most);
@@ -50,6 +50,7 @@ GradientBuffer read_buffer(const JsonReader& json, GradientBuffer buffer) {
   flag("overlap", buffer.overlaps);
   flag("aligns_stages", buffer.aligns_stages);
   flag("two_rooms", buffer.two_rooms);
+  flag("whole_calls", buffer.whole_calls);
   bool closes_before = buffer.closes == BucketCloses::before;
   choice("closes", {"after", "before"}, closes_before);
   buffer.closes = closes_before ? BucketCloses::before : BucketCloses::after;
@@ -81,7 +82,8 @@ FlatOptimizer read_flat(const JsonReader& json, FlatOptimizer optimizer) {
 
 FlatParameters read_flat_parameters(const JsonReader& json, FlatParameters flat) {
   json.only_keys({"prefetch_elements", "whole_elements", "live_elements", "reuse_elements",
-                  "secondary_shards", "quantized"});
+                  "secondary_shards", "quantized", "one_by_one", "whole_in_all",
+                  "linear_functions"});
   const auto number = [&](const char* key, std::int64_t& value) {
     if (const auto found = json.find(key)) value = found->integer(0, most_elements);
   };
@@ -90,7 +92,13 @@ FlatParameters read_flat_parameters(const JsonReader& json, FlatParameters flat)
   number("live_elements", flat.live_elements);
   number("reuse_elements", flat.reuse_elements);
   number("secondary_shards", flat.secondary_shards);
-  if (const auto quantized = json.find("quantized")) flat.quantized = quantized->boolean();
+  number("whole_in_all", flat.whole_in_all);
+  const auto flag = [&](const char* key, bool& value) {
+    if (const auto found = json.find(key)) value = found->boolean();
+  };
+  flag("quantized", flat.quantized);
+  flag("one_by_one", flat.one_by_one);
+  flag("linear_functions", flat.linear_functions);
   return flat;
 }
 
@@ -232,6 +240,7 @@ Json buffer_keys_to_json(const Runtime& runtime) {
       {"overlap", buffer.overlaps},
       {"aligns_stages", buffer.aligns_stages}};
   if (buffer.two_rooms) json["gradient_buffer"]["two_rooms"] = true;
+  if (buffer.whole_calls) json["gradient_buffer"]["whole_calls"] = true;
   json["flat_optimizer"] = nullptr;
   if (const auto& flat = runtime.flat_optimizer) {
     json["flat_optimizer"] = {{"shards", flat->shards},
@@ -246,6 +255,10 @@ Json buffer_keys_to_json(const Runtime& runtime) {
         {"prefetch_elements", flat->prefetch_elements}, {"whole_elements", flat->whole_elements},
         {"live_elements", flat->live_elements},         {"reuse_elements", flat->reuse_elements},
         {"secondary_shards", flat->secondary_shards},   {"quantized", flat->quantized}};
+    Json& json_of_flat = json["flat_parameters"];
+    if (flat->one_by_one) json_of_flat["one_by_one"] = true;
+    if (flat->whole_in_all > 0) json_of_flat["whole_in_all"] = flat->whole_in_all;
+    if (!flat->linear_functions) json_of_flat["linear_functions"] = false;
   }
   json["check_overflow"] = runtime.checks_overflow;
   json["clip_gradients"] = runtime.clips;

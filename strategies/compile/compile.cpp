@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "strategies/compile/passes.hpp"
 #include "strategies/partition/state_exchange.hpp"
+#include "strategies/runtime/module_order.hpp"
 
 namespace shardsim {
 
@@ -28,6 +29,11 @@ const Workload& as_planned(const Workload& workload, const Step& step, const Mes
   if (strategy.shifting) {
     changed = with_layers_of_a_stage(*planned, *strategy.shifting, step.microbatches);
     planned = &*changed;
+  }
+  if (follows_modules(strategy.runtime)) {
+    if (std::optional<Workload> other = with_norms_behind_products(*planned)) {
+      planned = &(changed = std::move(other)).value();
+    }
   }
   return *planned;
 }

@@ -41,7 +41,7 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
                        std::none_of(pass.writes.begin(), pass.writes.end(), waits);
   for (auto write = pass.writes.begin(); write != pass.writes.end(); ++write) {
     if (write->after != items) continue;
-    if (input_.runtime.flat_parameters || has_parts()) {
+    if (input_.runtime.flat_parameters) {
       last_gradient_ = buffers_.buffer_of(pass.body[items - 1].operands.front(), ordinal);
     }
     const auto number_of_write = static_cast<std::size_t>(write - pass.writes.begin());
@@ -76,7 +76,7 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
 }
 
 void ProgramEmitter::count_gradient(std::size_t number) {
-  open_step_room();
+  note_first_gradient();
   if (number != waiting_) reduce_waiting();
   OpenBucket& bucket = open_buckets_[number];
   // Of a stack of experts one bucket alone is what the kernel says it writes.
@@ -107,7 +107,7 @@ void ProgramEmitter::reduce_last() {
   const BufferIndex last = std::exchange(last_gradient_, no_buffer);
   const bool waits = waiting_ != no_bucket;
   reduce_waiting();
-  if (!waits || last == no_buffer || !(input_.runtime.flat_parameters || has_parts())) return;
+  if (!waits || last == no_buffer || !input_.runtime.flat_parameters) return;
   buffers_.use(last, static_cast<TaskId>(program_.tasks.size()) - 1, program_.tasks.back().stream);
 }
 

@@ -11,20 +11,6 @@
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
-namespace {
-
-// Elements of the place where a bucket is filled. ZeRO 2 has one for the largest that there may be,
-// and what is larger lies by itself (stage_1_and_2.py, setup_buckets).
-std::int64_t room_of(const Bucket& bucket, const Runtime& runtime) {
-  const GradientBuffer& rule = *runtime.reductions.buffer;
-  const auto& optimizer = runtime.flat_optimizer;
-  const bool is_one = rule.kept == BufferKept::shards && optimizer && optimizer->gathers_together;
-  if (!is_one || unpadded(bucket) > rule.bucket_elements) return bucket.elements;
-  return std::max(bucket.elements, rule.bucket_elements);
-}
-
-}  // namespace
-
 std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const {
   const Workload& workload = input_.workload;
@@ -88,9 +74,9 @@ std::vector<RegisteredParameter> ProgramEmitter::listed_parameters(std::size_t b
     return registered_parameters(input_.workload, block, input_.local_modules);
   }
   if (order == BufferOrder::listed) return used_parameters(input_.workload, block);
-  std::vector<RegisteredParameter> made =
-      made_parameters(input_.workload, input_.step.blocks[block].backward, block,
-                      input_.runtime.flat_parameters.has_value());
+  std::vector<RegisteredParameter> made = made_parameters(
+      input_.workload, input_.step.blocks[block].backward, block,
+      input_.runtime.flat_parameters && input_.runtime.flat_parameters->linear_functions);
   std::reverse(made.begin(), made.end());
   return made;
 }
@@ -182,56 +168,6 @@ BufferIndex ProgramEmitter::open_buffer(const std::string& name, BufferCategory 
   buffer.category = category;
   buffer.bytes = bytes;
   return buffers_.open_of_program(buffer);
-}
-
-// ZeRO 1 fills that when backward is through, beside the gradients, but has it from the first on.
-void ProgramEmitter::open_step_room() {
-  const GradientBuffer& rule = *input_.runtime.reductions.buffer;
-  const auto& optimizer = input_.runtime.flat_optimizer;
-  if (!optimizer || !optimizer->gathers_together || step_room_ != no_buffer) return;
-  const int rooms = (rule.kept == BufferKept::step ? 1 : 0) + (rule.two_rooms ? 1 : 0);
-  if (rooms == 0) return;
-  step_room_ = open_staging("room for a gradient bucket",
-                            rooms * rule.bucket_elements * size_of(input_.gradient_dtype));
-}
-
-void ProgramEmitter::close_step_room() {
-  if (step_room_ == no_buffer) return;
-  const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
-  buffers_.use(std::exchange(step_room_, no_buffer), last, program_.tasks.back().stream);
-}
-
-void ProgramEmitter::open_gradients(OpenBucket& bucket) {
-  const bool fits = room_ != no_buffer &&
-                    bucket.bucket.elements <= input_.runtime.reductions.buffer->bucket_elements;
-  bucket.gradients = {
-      fits ? room_
-           : open_buffer(bucket.name, BufferCategory::gradients,
-                         room_of(bucket.bucket, input_.runtime) * size_of(input_.gradient_dtype))};
-  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
-    for (const TensorId tensor : parameter.tensors) {
-      buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =
-          bucket.gradients.front();
-    }
-  }
-}
-
-// Before a backward pass: the buckets that it writes to, if they are not there.
-void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
-  if (open_buckets_.empty()) return;
-  for (const Write& write : pass.writes) {
-    for (const std::size_t number :
-         buckets_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})) {
-      OpenBucket& bucket = open_buckets_[number];
-      if (!bucket.gradients.empty()) continue;
-      open_gradients(bucket);
-      if (bucket.gradients.front() == room_) continue;
-      // With the first that writes to it; of experts with the next task, the first of the pass.
-      buffers_[bucket.gradients.front()].buffer.allocated_by =
-          static_cast<TaskId>(program_.tasks.size());
-      buffers_[bucket.gradients.front()].opens_when_written = true;
-    }
-  }
 }
 
 bool ProgramEmitter::reduces_each_microbatch() const {
@@ -338,12 +274,14 @@ void ProgramEmitter::reduce_aligned(const Action& action) {
 
 void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   if (std::exchange(bucket.is_reduced, true)) return;
-  if (bucket.bucket.axes.empty() && !gradients_leave(input_.runtime) && !has_parts()) return;
+  const bool stays = !gradients_leave(input_.runtime) && !has_parts() && room_ == no_buffer;
+  if (bucket.bucket.axes.empty() && stays) return;
   set_phase(Phase::backward);
   if (bucket.bucket.axes.empty()) return keep_shard(bucket, bucket.gradients);
   const DType dtype = input_.gradient_dtype;
   const Bytes element = size_of(dtype);
   const std::int64_t elements = bucket.bucket.elements;
+  fill_room(bucket);
   const std::string reason =
       fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload));
   std::vector<BufferIndex> reduced_in = bucket.gradients;
@@ -362,25 +300,23 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     return;
   }
   if (!buffer.scatters) {
-    std::vector<std::int64_t> pieces = bucket.bucket.pieces;
-    const auto& optimizer = input_.runtime.flat_optimizer;
-    const bool ends_anywhere = optimizer && optimizer->gathers_together;
-    if (pieces.size() < 2) pieces = {ends_anywhere ? unpadded(bucket.bucket) : elements};
+    std::vector<BucketPiece> pieces = bucket.bucket.pieces;
     // ZeRO 0 puts gradients that lie by themselves side by side for the call (engine.py,
-    // allreduce_bucket).
-    const bool is_apart = buffer.kept == BufferKept::step && !optimizer;
-    const std::string flat = bucket.name + " flat";
-    if (is_apart) {
-      reduced_in = {open_staging(flat, elements * element)};
-      emit_copy("copy", dtype, 2 * (elements * element), flat, bucket.gradients, reduced_in,
-                Stream::compute);
-    }
-    for (const std::int64_t piece : pieces) {
-      reduce(CollectiveKind::all_reduce, bucket.bucket.axes, piece);
-    }
-    if (is_apart) {
-      emit_copy("copy", dtype, 2 * (elements * element), flat, reduced_in, bucket.gradients,
-                Stream::compute);
+    // allreduce_bucket), ZeRO 1 and 2 what is of several devices' parts (stage_1_and_2.py).
+    const bool is_apart = buffer.kept == BufferKept::step && !input_.runtime.flat_optimizer;
+    if (pieces.empty()) pieces = {{elements, is_apart}};
+    for (const BucketPiece& piece : pieces) {
+      const std::string flat = bucket.name + " flat";
+      const Bytes bytes = piece.elements * element;
+      reduced_in = bucket.gradients;
+      if (piece.is_joined) {
+        reduced_in = {open_staging(flat, bytes)};
+        emit_copy("copy", dtype, 2 * bytes, flat, bucket.gradients, reduced_in, Stream::compute);
+      }
+      reduce(CollectiveKind::all_reduce, bucket.bucket.axes, piece.elements);
+      if (piece.is_joined) {
+        emit_copy("copy", dtype, 2 * bytes, flat, reduced_in, bucket.gradients, Stream::compute);
+      }
     }
     if (buffer.kept == BufferKept::shards || has_parts()) keep_shard(bucket, bucket.gradients);
     return;

@@ -2,7 +2,7 @@
 // they are left (runtime/parameter_fetches.hpp), as DeepSpeed's ZeRO 3 does it:
 //
 //   several in a call   parts are put side by side, gathered, and what has come is dealt out to the
-//                       parameters: the call's buffer is there beside them for a while
+//                       parameters when a module is entered that needs one of them
 //   one alone           gathered to where it is read
 //   qwZ                 parts are quantized to 8 bits, sent with fp32 scales, and made whole again
 //   hpZ                 on being given back a parameter leaves a larger part, of neighbours, from
@@ -43,22 +43,26 @@ void ProgramEmitter::open_flat_parameters() {
   walk_ = walk_modules(input_.workload, input_.step);
   std::vector<std::int64_t> elements;
   for (const auto& [tensor, ordinal] : walk_.parameters) {
+    const Value& value = buffers_.value(input_.step.parameters.at(tensor).stored);
+    elements.push_back(value.bytes.count() / size_of(value.dtype).count());
+  }
+  const std::vector<bool> whole = stay_whole(elements, rule);
+  for (const auto& [tensor, ordinal] : walk_.parameters) {
     FlatParameter flat;
     flat.value = input_.step.parameters.at(tensor).stored;
     flat.ordinal = ordinal;
     const Value& value = buffers_.value(flat.value);
-    flat.elements = value.bytes.count() / size_of(value.dtype).count();
+    flat.elements = elements[flat_.size()];
     flat.part = (flat.elements + devices - 1) / devices;
-    flat.stays_whole = flat.elements <= rule.whole_elements;
-    elements.push_back(flat.elements);
+    flat.stays_whole = whole[flat_.size()];
     BufferIndex& entry = buffers_.entry(flat.value, ordinal);
     flat.stored = entry;
-    if (flat.stays_whole) {
+    if (flat.stays_whole && devices > 1) {
       Buffer part = buffers_[entry].buffer;
       part.name = tables_.name(value.name + " part");
       flat.stored = buffers_.open_of_program(part);
       buffers_[flat.stored].persistent = true;
-    } else {
+    } else if (!flat.stays_whole) {
       entry = no_buffer;
     }
     buffers_[flat.stored].buffer.bytes = flat.part * size_of(value.dtype);
@@ -97,6 +101,7 @@ void ProgramEmitter::run_modules(std::size_t segment, std::size_t item) {
     for (const std::size_t parameter : due.released) give_back_whole(parameter);
     if (!enters) continue;
     fetch(due.now, "parameters");
+    deal_out(walk_.steps[next_step_ - 1].parameters);
     awaited_ = std::max(awaited_, last_gather_);
     fetch(due.ahead, "parameters ahead");
     if (!input_.runtime.reductions.buffer->overlaps) awaited_ = std::max(awaited_, last_gather_);
@@ -154,6 +159,16 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
                                   const std::string& name) {
   if (parameters.empty()) return;
   const FlatParameters& rule = *input_.runtime.flat_parameters;
+  if (rule.one_by_one && parameters.size() > 1) {
+    for (const std::size_t one : parameters) gather_parts({one}, is_secondary, name);
+    return;
+  }
+  if (input_.data_axes.empty() && !rule.quantized && !input_.runtime.parameters_on_host) {
+    for (const std::size_t p : parameters) {  // one device has them whole (NoGatherHandle)
+      buffers_.entry(flat_[p].value, flat_[p].ordinal) = flat_[p].stored;
+    }
+    return;
+  }
   PartsCall call;
   call.name = name;
   call.parameters = parameters;
@@ -173,12 +188,29 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
     last_gather_ = gather_call(call, call.dtype, call.parts, whole);
     return;
   }
-  const Bytes bytes = call.elements * size_of(call.dtype);
   const BufferIndex flat = rule.quantized ? gather_quantized(call) : gather_side_by_side(call);
   if (is_alone) return;
-  std::vector<BufferIndex> whole;
-  for (const std::size_t p : parameters) whole.push_back(open_whole(flat_[p], flat_[p].elements));
-  move_parts(call, "copy", 2 * bytes, {flat}, whole);
+  undealt_.push_back({call, flat});
+  if (rule.quantized) deal_out(call.parameters);
+}
+
+// What several parameters were gathered in is dealt out when the first of them is waited for.
+void ProgramEmitter::deal_out(const std::vector<std::size_t>& parameters) {
+  const auto is_awaited = [&](const UndealtCall& undealt) {
+    const std::vector<std::size_t>& of = undealt.call.parameters;
+    return std::find_first_of(of.begin(), of.end(), parameters.begin(), parameters.end()) !=
+           of.end();
+  };
+  for (const UndealtCall& undealt : undealt_) {
+    if (!is_awaited(undealt)) continue;
+    const PartsCall& call = undealt.call;
+    std::vector<BufferIndex> whole;
+    for (const std::size_t p : call.parameters) {
+      whole.push_back(open_whole(flat_[p], flat_[p].elements));
+    }
+    move_parts(call, "copy", 2 * (call.elements * size_of(call.dtype)), {undealt.flat}, whole);
+  }
+  std::erase_if(undealt_, is_awaited);
 }
 
 TaskId ProgramEmitter::gather_call(const PartsCall& call, DType as,
@@ -259,6 +291,10 @@ BufferIndex ProgramEmitter::gather_quantized(const PartsCall& call) {
 void ProgramEmitter::give_back_whole(std::size_t parameter) {
   FlatParameter& flat = flat_[parameter];
   BufferIndex& entry = buffers_.entry(flat.value, flat.ordinal);
+  if (entry == flat.stored) {
+    entry = no_buffer;
+    return;
+  }
   if (buffers_[entry].written_by < last_kernel_) {
     buffers_.use(entry, last_kernel_, static_cast<std::size_t>(Stream::compute));
   }
@@ -279,6 +315,7 @@ void ProgramEmitter::give_back_whole(std::size_t parameter) {
 void ProgramEmitter::give_back_all() {
   if (flat_.empty()) return;
   next_step_ = 0;
+  undealt_.clear();
   for (std::size_t p = 0; p < flat_.size(); ++p) {
     const BufferIndex whole = buffers_.buffer_of(flat_[p].value, flat_[p].ordinal);
     if (flat_[p].stays_whole || whole == no_buffer) continue;

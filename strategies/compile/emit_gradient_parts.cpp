@@ -1,7 +1,8 @@
 // Gradients of which each device updates a part, as DeepSpeed's ZeRO 1 and 2 have them:
 //
-//   a bucket        what of it is in the device's part is copied to where the part is, which has
-//                   room for all of each parameter of which the part has something
+//   a bucket        what of it is of several devices' parts is put side by side for the call
+//                   (buckets.hpp); parameters of which the device's part has something are copied
+//                   to where the part is, which has room for all of each of them
 //   microbatches    each further one has such a place of its own, added to the first when it is
 //                   through (ZeRO 2; ZeRO 1 reduces once)
 //   the norm        a piece after the other in fp64
@@ -10,6 +11,8 @@
 // Devices differ in what they have some of; this is the one that has most.
 // Source: deepspeed/runtime/zero/stage_1_and_2.py (0.19.8), copy_grads_in_partition,
 // independent_gradient_partition_epilogue, get_grad_norm_direct, step.
+#include <set>
+
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
@@ -24,31 +27,54 @@ bool ProgramEmitter::has_parts() const {
 void ProgramEmitter::open_parts(std::int16_t stage) {
   if (!has_parts()) return;
   const std::vector<BufferedParameter> list = buffered_parameters(stage, BufferOrder::listed);
+  std::set<AxisList> counted;
   for (const OpenBucket& bucket : open_buckets_) {
     if (bucket.stage != stage) continue;
     const AxisList& axes = bucket.bucket.axes;
     OpenPart& part = parts_[axes];
     part.elements += bucket.bucket.elements / shards_of(bucket.bucket);
+    if (!counted.insert(axes).second) continue;
     const PartSize size =
         largest_part(list, axes, *input_.runtime.reductions.buffer, *input_.runtime.flat_optimizer);
-    part.whole = std::max(part.whole, size.whole);
-    part.largest = std::max(part.largest, size.largest);
+    if (size.whole <= part.whole) continue;
+    part.whole = size.whole;
+    part.largest = size.largest;
+    part.members.clear();
+    for (const std::size_t i : size.members) {
+      part.members.insert({list[i].tensors.front(), list[i].instance.ordinal});
+    }
+  }
+  for (auto& [axes, part] : parts_) {
+    const Bytes bytes = part.whole * size_of(input_.gradient_dtype);
+    if (part.kept == no_buffer) {
+      part.kept = open_buffer("gradients of a part", BufferCategory::gradients, bytes);
+    }
+    buffers_[part.kept].buffer.bytes = bytes;
   }
 }
 
+// The place is there from the first bucket on that it is for something of.
 void ProgramEmitter::keep_in_part(OpenBucket& bucket, const std::vector<BufferIndex>& reduced) {
   OpenPart& part = parts_.at(bucket.bucket.axes);
-  BufferIndex& place = part.is_kept ? part.added : part.kept;
   const Bytes element = size_of(input_.gradient_dtype);
-  if (place == no_buffer) {
-    place = open_buffer("gradients of a part", BufferCategory::gradients, part.whole * element);
-    buffers_[place].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  std::int64_t elements = 0;
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    const ParameterInstance one{parameter.tensors.front(), parameter.instance.ordinal};
+    if (part.members.contains(one)) elements += parameter.elements;
   }
-  const std::int64_t elements = bucket.bucket.elements / shards_of(bucket.bucket);
-  emit_copy("copy", input_.gradient_dtype, 2 * (elements * element), bucket.name + " part", reduced,
-            {place}, Stream::compute);
   bucket.shard = {part.kept};
   bucket.gradients.clear();
+  if (elements == 0) return;
+  const auto now = static_cast<TaskId>(program_.tasks.size());
+  if (part.has_kept && part.added == no_buffer) {
+    part.added =
+        open_buffer("gradients of a part", BufferCategory::gradients, part.whole * element);
+    buffers_[part.added].buffer.allocated_by = now;
+  } else if (!part.has_kept && buffers_[part.kept].written_by == no_task) {
+    buffers_[part.kept].buffer.allocated_by = now;
+  }
+  emit_copy("copy", input_.gradient_dtype, 2 * (elements * element), bucket.name + " part", reduced,
+            {part.has_kept ? part.added : part.kept}, Stream::compute);
 }
 
 // A microbatch is through.
@@ -60,7 +86,7 @@ void ProgramEmitter::add_up_parts() {
                 {part.kept}, Stream::compute);
     }
     part.added = no_buffer;
-    part.is_kept = part.kept != no_buffer;
+    part.has_kept = true;
   }
 }
 

@@ -25,7 +25,7 @@ void ProgramEmitter::finish_gradients() {
       if (bucket.stage == stage) reduce_bucket(bucket);
     }
   }
-  close_step_room();
+  close_step_rooms();
   set_phase(Phase::optimizer);
   add_up_over_model();
   add_up_shared();

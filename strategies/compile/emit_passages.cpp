@@ -31,7 +31,7 @@ void ProgramEmitter::end_action(const Action& action) {
   if (action.kind == ActionKind::backward || !has_backward(input_.workload)) give_back_all();
   if (action.kind == ActionKind::backward && reduces_each_microbatch()) {
     add_up_parts();
-    close_step_room();
+    close_step_rooms();
   }
   const bool ends = !has_backward(input_.workload) || releases_activations(action.kind);
   if (!ends || --passes_left_.at(microbatch_) > 0) return;

@@ -113,7 +113,11 @@ class ProgramEmitter {
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const;
   void split_into_experts(std::vector<BufferedParameter>& parameters, std::size_t first) const;
-  void open_step_room(), close_step_room(), reduce_waiting(), reduce_last();
+  void open_step_rooms(), note_first_gradient(), close_step_rooms();
+  void reduce_waiting(), reduce_last();
+  [[nodiscard]] bool fills_rooms() const;
+  BufferIndex place_of(const OpenBucket& bucket);
+  void fill_room(OpenBucket&bucket), deal_out(const std::vector<std::size_t>&parameters);
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   std::size_t handed_over(const BlockPass& pass, std::size_t writes);
   void count_gradient(std::size_t number);
@@ -331,11 +335,13 @@ class ProgramEmitter {
   // A stack of experts lies in as many places as there are experts, in order.
   std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
   std::map<const BlockPass*, std::vector<TensorId>> turns_;  // of gradients, as autograd has them
-  std::size_t waiting_ = no_bucket;  // is full, and reduced when the next gradient is there
-  BufferIndex room_ = no_buffer, step_room_ = no_buffer;  // for one bucket
-  std::map<AxisList, OpenPart> parts_;                    // by what buckets are reduced over
+  std::size_t waiting_ = no_bucket;      // is full, and reduced when the next gradient is there
+  BufferIndex room_ = no_buffer;         // for one bucket, that stays
+  std::vector<BufferIndex> step_rooms_;  // the same of a microbatch
+  std::map<AxisList, OpenPart> parts_;   // by what buckets are reduced over
   BufferIndex last_gradient_ = no_buffer, wide_ = no_buffer;
   std::vector<TaskId> reductions_in_room_;
+  std::vector<UndealtCall> undealt_;
   std::vector<FlatParameter> flat_;  // as the walk has them
   ModuleWalk walk_;
   std::vector<Fetch> fetches_;  // by step of the walk

@@ -120,12 +120,13 @@ void ProgramEmitter::take_norms_of_groups() {
     // On the host gradients are in fp32, and so is their norm.
     const bool on_host = input_.runtime.optimizer_on_host;
     const DType gradient = on_host ? DType::f32 : input_.gradient_dtype;
-    if (input_.clips) {
-      sum_up(
-          {"l2_norm", "gradient norm", "the norm of a group's gradients, by which they are clipped",
-           on_host ? DType::f32 : DType::f64},
-          group.elements * size_of(gradient), gradients_of(group), axes);
-    }
+    if (!input_.clips) continue;
+    std::int64_t largest = 0;  // a part in fp64 (get_grad_norm_direct)
+    for (const std::size_t p : group.parameters) largest = std::max(largest, flat_[p].part);
+    sum_up(
+        {"l2_norm", "gradient norm", "the norm of a group's gradients, by which they are clipped",
+         on_host ? DType::f32 : DType::f64, largest * size_of(DType::f64)},
+        group.elements * size_of(gradient), gradients_of(group), axes);
   }
 }
 

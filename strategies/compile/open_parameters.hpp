@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "strategies/compile/value_buffers.hpp"
 #include "strategies/runtime/buckets.hpp"
+#include "strategies/runtime/module_walk.hpp"
 
 namespace shardsim {
 
@@ -34,11 +36,12 @@ struct OpenBucket {
 struct OpenPart {
   std::int64_t elements = 0;  // of one part
   std::int64_t whole = 0;     // of the parameters that it has some of, where they are most
-  std::int64_t largest = 0;   // piece of a parameter in it
+  std::set<ParameterInstance> members = {};  // these
+  std::int64_t largest = 0;                  // piece of a parameter in that part
   BufferIndex kept = no_buffer;
   BufferIndex added = no_buffer;  // of a further microbatch, until that is through
   BufferIndex wide = no_buffer;   // the part in fp32, to be read by the update
-  bool is_kept = false;           // of the microbatches before
+  bool has_kept = false;          // of the microbatches before
 };
 // A parameter in parts (emit_flat_parameters.cpp).
 struct FlatParameter {
@@ -74,6 +77,11 @@ struct PartsCall {
   DType dtype = DType::bf16;
   std::vector<BufferIndex> parts = {};
   std::int64_t elements = 0;  // of all, padding included
+};
+// One that has brought several parameters side by side, which are not dealt out yet.
+struct UndealtCall {
+  PartsCall call;
+  BufferIndex flat = no_buffer;
 };
 
 }  // namespace shardsim

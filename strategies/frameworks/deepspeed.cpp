@@ -29,12 +29,20 @@ constexpr std::string_view keys_of_stage_3[] = {"prefetch_bucket_elements",
                                                 "max_reuse_distance_elements",
                                                 "sub_group_elements",
                                                 "hpz",
-                                                "qwz"};
+                                                "qwz",
+                                                "allgather_sequential",
+                                                "model_persistence_elements",
+                                                "memory_efficient_linear"};
 
 std::int64_t number_of(const JsonReader& strategy, std::string_view key, std::int64_t otherwise,
                        std::int64_t least = 0) {
   const auto given = strategy.is_object() ? strategy.find(key) : std::nullopt;
   return given ? given->integer(least, largest_number) : otherwise;
+}
+
+bool flag_of(const JsonReader& strategy, std::string_view key, bool otherwise) {
+  const auto given = strategy.is_object() ? strategy.find(key) : std::nullopt;
+  return given ? given->boolean() : otherwise;
 }
 
 void begin_deepspeed(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
@@ -69,9 +77,11 @@ void shard_all(const JsonReader& strategy, const Mesh& mesh, Strategy& options) 
         "{} do not divide the {} devices that the batch is split over", secondary, devices));
   }
   flat.secondary_shards = secondary > 1 ? secondary : 0;
-  if (strategy.is_object() && strategy.find("qwz")) {
-    flat.quantized = strategy.at("qwz").boolean();
-  }
+  flat.quantized = flag_of(strategy, "qwz", false);
+  flat.one_by_one = flag_of(strategy, "allgather_sequential", false);
+  if (flat.one_by_one) flat.prefetch_elements = 1;  // engine.py, _configure_zero_optimizer
+  flat.whole_in_all = number_of(strategy, "model_persistence_elements", 0);
+  flat.linear_functions = flag_of(strategy, "memory_efficient_linear", true);
   runtime.flat_parameters = flat;
   runtime.flat_optimizer->group_elements =
       number_of(strategy, "sub_group_elements", sub_group_size, 1);
@@ -100,9 +110,7 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   if (stage > 0) {
     FlatOptimizer optimizer;
     optimizer.gathers_together = true;
-    if (strategy.is_object() && strategy.find("round_robin_gradients")) {
-      optimizer.deals_out = strategy.at("round_robin_gradients").boolean();
-    }
+    optimizer.deals_out = flag_of(strategy, "round_robin_gradients", false);
     runtime.flat_optimizer = optimizer;
     runtime.clips = true;
     runtime.checks_overflow = stage < 3;
@@ -112,6 +120,10 @@ void finish_deepspeed(const JsonReader& strategy, const Mesh& mesh, Strategy& op
   if (overlaps && overlaps->boolean() && stage == 1) {
     buffer.order = BufferOrder::made;
     buffer.overlaps = true;
+  }
+  buffer.whole_calls = !flag_of(strategy, "reduce_scatter", true);
+  if (buffer.whole_calls && stage != 1 && stage != 2) {
+    strategy.at("reduce_scatter").fail("false is of ZeRO 1 and 2, whose buckets are all-reduced");
   }
   buffer.two_rooms = overlaps && overlaps->boolean() && (stage == 1 || stage == 2);
   if (stage >= 2) runtime.reductions.each_microbatch = ReduceEachMicrobatch::all;
@@ -135,18 +147,19 @@ void run_stages_as_deepspeed(Strategy& options) {
 }  // namespace
 
 Framework deepspeed_framework() {
-  return {
-      .name = "deepspeed",
-      .meaning =
-          "DeepSpeed's ZeRO 0 to 3, with tensor parallelism and stages as Megatron-DeepSpeed "
-          "has them",
-      .keys = {"bucket_elements", "overlap_comm", "round_robin_gradients",
-               "prefetch_bucket_elements", "persistence_threshold_elements", "max_live_elements",
-               "max_reuse_distance_elements", "sub_group_elements", "hpz", "qwz", "kernels"},
-      .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
-      .begin = begin_deepspeed,
-      .finish = finish_deepspeed,
-      .stages = run_stages_as_deepspeed};
+  return {.name = "deepspeed",
+          .meaning =
+              "DeepSpeed's ZeRO 0 to 3, with tensor parallelism and stages as Megatron-DeepSpeed "
+              "has them",
+          .keys = {"bucket_elements", "overlap_comm", "round_robin_gradients",
+                   "prefetch_bucket_elements", "persistence_threshold_elements",
+                   "max_live_elements", "max_reuse_distance_elements", "sub_group_elements", "hpz",
+                   "qwz", "allgather_sequential", "model_persistence_elements",
+                   "memory_efficient_linear", "reduce_scatter", "kernels"},
+          .rematerialization = {{"full", R"({"layers": 1, "method": "uniform"})"}},
+          .begin = begin_deepspeed,
+          .finish = finish_deepspeed,
+          .stages = run_stages_as_deepspeed};
 }
 
 }  // namespace shardsim

@@ -14,6 +14,9 @@
 //                                                                reduces as ZeRO 2 does, in
 //                                                                backward: others do at any rate;
 //                                                                of both: room for two buckets
+//   reduce_scatter                  a flag             true      the same; of ZeRO 1 and 2: false,
+//                                                                each bucket in one call, though it
+//                                                                is larger and of several's parts
 //   of ZeRO 3:
 //   prefetch_bucket_elements        a number     50,000,000      stage3_prefetch_bucket_size
 //   persistence_threshold_elements  a number        100,000      stage3_param_persistence_threshold
@@ -22,6 +25,9 @@
 //   sub_group_elements              a number  1,000,000,000      sub_group_size
 //   hpz                             a number              1      zero_hpz_partition_size
 //   qwz                             a flag            false      zero_quantized_weights
+//   allgather_sequential            a flag            false      stage3_allgather_sequential
+//   model_persistence_elements      a number  0: no limit        stage3_model_persistence_threshold
+//   memory_efficient_linear         a flag             true      the same
 //
 // Not here: qgZ, NVMe.
 // Source: deepspeed/runtime/zero/{config,stage_1_and_2,stage3}.py and engine.py.

@@ -131,7 +131,10 @@ struct ParameterValues {
 
 // A gradient that lies in a buffer with others (runtime/gradient_buffers.hpp).
 struct BufferedGradient {
-  ValueId main = no_value;    // where it is added up; lies in the buffer
+  ValueId main = no_value;  // where it is added up; lies in the buffer
+  // What is made first of a parameter that is read in several passes: all is added up in its place,
+  // which is that of the bucket. No value: it has a place of its own.
+  ValueId first = no_value;
   std::int64_t elements = 0;  // of one device
   AxisList axes;              // over which it is reduced with its bucket
   AxisList model_axes;        // over which it is a sum then still

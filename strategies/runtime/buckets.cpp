@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "base/index.hpp"
+#include "strategies/runtime/module_walk.hpp"
 
 namespace shardsim {
 namespace {
@@ -128,43 +130,85 @@ std::vector<Bucket> cut_into_buckets(const std::vector<BufferedParameter>& param
 
 namespace {
 
-// In the order of the devices' parts.
-std::vector<const BufferedParameter*> dealt_out(const std::vector<BufferedParameter>& list,
-                                                const AxisList& axes,
-                                                const FlatOptimizer& optimizer) {
-  std::vector<const BufferedParameter*> dealt;
+// In the order of the devices' parts, as indices of the list.
+std::vector<std::size_t> dealt_out(const std::vector<BufferedParameter>& list, const AxisList& axes,
+                                   const FlatOptimizer& optimizer) {
+  std::vector<std::size_t> dealt;
   const std::int64_t hands = optimizer.deals_out ? sharers(optimizer, axes) : 1;
   for (std::int64_t hand = 0; hand < hands; ++hand) {
     for (std::size_t i = at(hand); i < list.size(); i += at(hands)) {
-      if (list[i].axes == axes) dealt.push_back(&list[i]);
+      if (list[i].axes == axes) dealt.push_back(i);
     }
   }
   return dealt;
+}
+
+// Elements of a device's part of all that are dealt out.
+std::int64_t part_of(const std::vector<BufferedParameter>& list,
+                     const std::vector<std::size_t>& dealt, const GradientBuffer& rule,
+                     std::int64_t shards) {
+  std::int64_t all = 0;
+  for (const std::size_t i : dealt) all += list[i].elements;
+  return rounded_up(all, std::lcm(rule.bucket_multiple, shards)) / shards;
+}
+
+// The first element of each parameter of the list among all that are dealt out.
+using Begins = std::map<ParameterInstance, std::int64_t>;
+ParameterInstance key_of(const BufferedParameter& parameter) {
+  return {parameter.tensors.front(), parameter.instance.ordinal};
+}
+
+Begins begins_of(const std::vector<BufferedParameter>& list,
+                 const std::vector<std::size_t>& dealt) {
+  Begins begins;
+  std::int64_t begin = 0;
+  for (const std::size_t i : dealt) {
+    begins[key_of(list[i])] = begin;
+    begin += list[i].elements;
+  }
+  return begins;
+}
+
+// Pieces of a bucket in order, those of one part that follow each other together.
+void cut_at_parts_of(Bucket& bucket, const Begins& begins, std::int64_t part, std::int64_t limit) {
+  BucketPiece piece;
+  std::int64_t last = -1;  // part
+  const auto close = [&] { bucket.pieces.push_back(std::exchange(piece, {})); };
+  for (const BufferedParameter& parameter : bucket.parameters) {
+    const std::int64_t begin = begins.at(key_of(parameter));
+    const std::int64_t end = begin + parameter.elements;
+    for (std::int64_t from = begin; from < end;) {
+      const std::int64_t number = from / part;
+      const std::int64_t to = std::min(end, (number + 1) * part);
+      if (number != last && limit > 0 && piece.elements > limit) close();
+      piece.is_joined |= number != last && piece.elements > 0;
+      piece.elements += to - from;
+      last = number;
+      from = to;
+    }
+  }
+  if (piece.elements > 0) close();
 }
 
 }  // namespace
 
 PartSize largest_part(const std::vector<BufferedParameter>& list, const AxisList& axes,
                       const GradientBuffer& rule, const FlatOptimizer& optimizer) {
-  const std::vector<const BufferedParameter*> dealt = dealt_out(list, axes, optimizer);
-  std::int64_t all = 0;
-  for (const BufferedParameter* parameter : dealt) all += parameter->elements;
-  const std::int64_t shards = sharers(optimizer, axes);
-  const std::int64_t part = rounded_up(all, std::lcm(rule.bucket_multiple, shards)) / shards;
+  const std::vector<std::size_t> dealt = dealt_out(list, axes, optimizer);
+  const std::int64_t part = part_of(list, dealt, rule, sharers(optimizer, axes));
   PartSize size;
+  PartSize open;  // the part that is counted
   std::int64_t begin = 0;
-  std::int64_t whole = 0;
-  std::int64_t number = 0;  // of the part that is counted
-  for (const BufferedParameter* parameter : dealt) {
-    const std::int64_t end = begin + parameter->elements;
-    size.largest = std::max(size.largest, std::min(parameter->elements, part));
-    if (begin / part != number) whole = 0;
-    number = begin / part;
-    whole += parameter->elements;
-    size.whole = std::max(size.whole, whole);
-    if ((end - 1) / part != number) {  // it ends in another part
-      number = (end - 1) / part;
-      whole = parameter->elements;
+  std::int64_t number = 0;
+  for (const std::size_t i : dealt) {
+    const std::int64_t end = begin + list[i].elements;
+    for (std::int64_t of = begin / part; of <= (end - 1) / part; ++of) {
+      if (std::exchange(number, of) != of) open = {};
+      open.whole += list[i].elements;
+      open.members.push_back(i);
+      const std::int64_t piece = std::min(end, (of + 1) * part) - std::max(begin, of * part);
+      open.largest = std::max(open.largest, piece);
+      if (open.whole > size.whole) size = open;
     }
     begin = end;
   }
@@ -173,33 +217,21 @@ PartSize largest_part(const std::vector<BufferedParameter>& list, const AxisList
 
 void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
                   const GradientBuffer& rule, const FlatOptimizer& optimizer) {
-  const auto is_large = [&](const Bucket& bucket) {
-    return rule.bucket_elements > 0 && bucket.parameters.size() == 1 &&
-           bucket.parameters.front().elements > rule.bucket_elements;
-  };
+  std::map<AxisList, std::pair<std::int64_t, Begins>> parts;
   for (Bucket& bucket : buckets) {
-    if (!is_large(bucket) || bucket.axes.empty()) continue;
-    const std::int64_t shards = sharers(optimizer, bucket.axes);
-    std::int64_t all = 0;
-    std::int64_t begin = 0;
-    for (const BufferedParameter* parameter : dealt_out(list, bucket.axes, optimizer)) {
-      const BufferedParameter& large = bucket.parameters.front();
-      const bool is_it =
-          parameter->tensors == large.tensors && parameter->instance == large.instance;
-      if (is_it) begin = all;
-      all += parameter->elements;
+    if (bucket.axes.empty()) continue;
+    if (rule.whole_calls) {
+      bucket.pieces = {{unpadded(bucket), false}};
+      continue;
     }
-    const std::int64_t part = rounded_up(all, rule.bucket_multiple) / shards;
-    const std::int64_t end = begin + bucket.parameters.front().elements;
-    std::int64_t piece = 0;
-    for (std::int64_t from = begin; from < end;) {
-      const std::int64_t to = std::min(end, (from / part + 1) * part);
-      piece += to - from;
-      from = to;
-      if (piece > rule.bucket_elements || from == end) {
-        bucket.pieces.push_back(std::exchange(piece, 0));
-      }
+    auto known = parts.find(bucket.axes);
+    if (known == parts.end()) {
+      const std::vector<std::size_t> dealt = dealt_out(list, bucket.axes, optimizer);
+      const std::int64_t part = part_of(list, dealt, rule, sharers(optimizer, bucket.axes));
+      known = parts.emplace(bucket.axes, std::pair(part, begins_of(list, dealt))).first;
     }
+    const auto& [part, begins] = known->second;
+    cut_at_parts_of(bucket, begins, part, rule.bucket_elements);
   }
 }
 

@@ -30,11 +30,17 @@ struct BufferedParameter {
   bool of_experts = false;    // one of those that are dealt out
 };
 
+// A call of a bucket that devices update parts of.
+struct BucketPiece {
+  std::int64_t elements = 0;
+  bool is_joined = false;  // of parts of several devices, which are put side by side for it
+};
+
 struct Bucket {
   std::vector<BufferedParameter> parameters;
   AxisList axes;
-  std::int64_t elements = 0;              // padding included
-  std::vector<std::int64_t> pieces = {};  // elements of its calls; empty: one
+  std::int64_t elements = 0;             // padding included
+  std::vector<BucketPiece> pieces = {};  // its calls; empty: one
 };
 
 // Its elements without the padding at its end.
@@ -59,19 +65,21 @@ struct ShardAxes {
 // Devices that share the optimizer's state of a bucket that is reduced over these axes.
 [[nodiscard]] std::int64_t sharers(const FlatOptimizer& optimizer, const AxisList& axes);
 
-// Of a parameter that is larger than a bucket and of which several devices update parts: its pieces
-// in the order of these devices, in a call so many that they are more than a bucket (DeepSpeed's
-// ZeRO 1 and 2, allreduce_and_scatter). `list`: all parameters as devices share them out.
+// Of each bucket its pieces, which are what lies in one device's part: in a call so many that they
+// are more than a bucket, which one parameter alone may be (average_tensor and
+// allreduce_and_scatter of DeepSpeed's ZeRO 1 and 2). `list`: all parameters as devices share them.
 //
 //   525,336,576 elements that end the list, parts of 349,446,656, buckets of 50,000,000:
 //   175,889,920 of the last device but one, 349,446,656 of the last
 void cut_at_parts(std::vector<Bucket>& buckets, const std::vector<BufferedParameter>& list,
                   const GradientBuffer& rule, const FlatOptimizer& optimizer);
 
-// Of `list`, as above, cut into `shards` parts: elements of all parameters that a part has some of
-// and of the largest piece in one, each of the part that has most.
+// Of `list`, as above, cut into as many parts as devices, the part that has something of most:
+// elements of all these parameters, which they are, as indices of `list`, and elements of the
+// largest piece that is in the part.
 struct PartSize {
   std::int64_t whole = 0;
+  std::vector<std::size_t> members = {};
   std::int64_t largest = 0;
 };
 [[nodiscard]] PartSize largest_part(const std::vector<BufferedParameter>& list,

@@ -75,6 +75,9 @@ bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
   const bool makes_it = item.results.size() == 1 && item.results.front() == write.gradient;
   if (makes_it && is_alone(write.gradient, main)) {
     builder_.value(write.gradient).storage = main;
+    if (item.kernel.op == "add" && item.operands.size() == 2) {
+      builder_.step.buffered.at(write.parameter).first = item.operands.front();
+    }
     return true;
   }
   const bool is_product =

@@ -14,7 +14,7 @@ class Fetches {
  public:
   Fetches(const ModuleWalk& walk, const std::vector<std::int64_t>& elements,
           const FlatParameters& rule)
-      : walk_(walk), elements_(elements), rule_(rule) {
+      : walk_(walk), elements_(elements), stay_whole_(stay_whole(elements, rule)), rule_(rule) {
     for (const ModuleStep& step : walk.steps) {
       if (!step.enters) continue;
       for (const std::size_t parameter : step.parameters) {
@@ -59,7 +59,7 @@ class Fetches {
     std::int64_t entry;  // of which module, in order
   };
 
-  [[nodiscard]] bool stays(std::size_t p) const { return elements_[p] <= rule_.whole_elements; }
+  [[nodiscard]] bool stays(std::size_t p) const { return stay_whole_[p]; }
 
   void take(std::size_t p, Numbers& call) {
     call.push_back(p);
@@ -161,6 +161,7 @@ class Fetches {
 
   const ModuleWalk& walk_;
   const std::vector<std::int64_t>& elements_;
+  const std::vector<bool> stay_whole_;
   const FlatParameters& rule_;
   std::vector<const ModuleStep*> entries_;     // steps that enter
   std::vector<Use> uses_;                      // of parameters, in order
@@ -176,6 +177,18 @@ class Fetches {
 };
 
 }  // namespace
+
+std::vector<bool> stay_whole(const std::vector<std::int64_t>& elements,
+                             const FlatParameters& rule) {
+  std::vector<bool> stay;
+  std::int64_t in_all = 0;
+  for (const std::int64_t own : elements) {
+    const bool fits = rule.whole_in_all == 0 || in_all + own <= rule.whole_in_all;
+    stay.push_back(own <= rule.whole_elements && fits);
+    if (stay.back()) in_all += own;
+  }
+  return stay;
+}
 
 std::vector<Fetch> plan_fetches(const ModuleWalk& walk, const std::vector<std::int64_t>& elements,
                                 const FlatParameters& rule, std::int64_t microbatches) {

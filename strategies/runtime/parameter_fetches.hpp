@@ -34,6 +34,11 @@ struct Fetch {  // numbers of parameters
   std::vector<std::size_t> now, ahead, released;
 };
 
+// Which parameters stay whole: small ones, one after the other while they are not too many in all
+// (parameter_offload.py, mark_persistent_parameters).
+[[nodiscard]] std::vector<bool> stay_whole(const std::vector<std::int64_t>& elements,
+                                           const FlatParameters& rule);
+
 // One for each step of the walk. `elements` of every parameter of it; `microbatches` of a step.
 [[nodiscard]] std::vector<Fetch> plan_fetches(const ModuleWalk& walk,
                                               const std::vector<std::int64_t>& elements,

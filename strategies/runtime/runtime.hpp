@@ -124,8 +124,11 @@ struct GradientBuffer {
   bool behind_ddp = false;
   bool scatters = false;   // buckets are reduce-scattered; false: all-reduced
   bool two_rooms = false;  // of one bucket each, filled by turns (DeepSpeed's overlap_comm)
-  bool overlaps = true;    // a bucket is reduced once its last gradient is there;
-                           // false: all when backward is through
+  // Of a flat optimizer whose parts end anywhere: each bucket is one call, whoever updates what of
+  // it (DeepSpeed's reduce_scatter: false).
+  bool whole_calls = false;
+  bool overlaps = true;  // a bucket is reduced once its last gradient is there;
+                         // false: all when backward is through
   // In a pipeline: of a rank with one stage the first overlaps, the others begin when they are
   // through; with several a stage's begin so many backward passes of the rank after its last one as
   // the rank's number says, so that all ranks begin together, and the rest at the end, the last
@@ -190,7 +193,14 @@ struct FlatParameters {
   // Devices, neighbours, that keep what they have gathered in parts among themselves and gather it
   // from these until the optimizer's step (hpZ); 0: none.
   std::int64_t secondary_shards = 0;
-  bool quantized = false;  // gathered in 8 bits with a scale for each group (qwZ)
+  bool quantized = false;   // gathered in 8 bits with a scale for each group (qwZ)
+  bool one_by_one = false;  // each in a call of its own (stage3_allgather_sequential)
+  // Elements of all that stay whole, in the order of the list; 0: any number
+  // (stage3_model_persistence_threshold).
+  std::int64_t whole_in_all = 0;
+  // torch.nn.Linear is a function whose backward makes the weight's gradient before the bias's
+  // (zero/linear.py; memory_efficient_linear).
+  bool linear_functions = true;
   friend bool operator==(const FlatParameters&, const FlatParameters&) = default;
 };
 

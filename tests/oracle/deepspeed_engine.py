@@ -9,6 +9,7 @@ and so are kernels of quantization, whose results have the shapes that theirs ha
 import contextlib
 import logging
 import os
+import sys
 import weakref
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
@@ -135,10 +136,26 @@ class Log(TorchDispatchMode):
         if name[0] == "c10d":
             self.add_call(name[1], func, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
+        place = self.place_of_sum(func, args)
+        self.bytes -= place
         for leaf in torch.utils._pytree.tree_leaves(out):
             if isinstance(leaf, torch.Tensor):
                 self.hold(leaf)
+        self.bytes += place
         return out
+
+    def place_of_sum(self, func, args):
+        """Bytes of the first of two gradients that autograd adds up: the sum is made there, if nobody
+        else holds it, but not of FakeTensors, which are a subclass (torch/csrc/autograd/
+        input_buffer.cpp, accumulate and can_accumulate_inplace). It ends with this operator."""
+        if func is not torch.ops.aten.add.Tensor or not isinstance(args[1], torch.Tensor):
+            return 0
+        caller = sys._getframe(1)
+        while caller.f_code.co_name in ("__torch_dispatch__", "_fn", "inner"):
+            caller = caller.f_back
+        if caller.f_code.co_name != "_engine_run_backward":
+            return 0
+        return self.alive.get(args[0].untyped_storage()._cdata, 0)
 
     def add_call(self, name, func, args, kwargs):
         if name in ("barrier", "monitored_barrier_"):

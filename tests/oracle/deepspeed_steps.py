@@ -10,11 +10,8 @@ step in order with kind, ranks, bytes and type; the bytes that are held behind i
 Modules are registered in the order of their use, as the plan lists parameters, those without
 parameters are no modules, and attention is one; ZeRO 3 has no leaf modules. Activations are checkpointed
 without reentrance. What the plan is known to have otherwise is not drawn, or said by known_difference.
-Bytes that are held are to be within a thousandth, but for an optimizer on the host, whose memory is that
-of the device here; four peaks in five within 3 %. What is further off, of models whose tables are most of
-them: tied embeddings add three tables up at once; the place of a part of ZeRO 2 is there from the first
-bucket on, though a table that comes last may be all that it is for. ZeRO 3 cannot free experts' weights
-that autograd has a view of, and does in the plan.
+Bytes that are held are to be within a thousandth, peaks within 3 % but for those of known_peak; not so with
+an optimizer on the host, whose memory is that of the device here.
 """
 
 import argparse
@@ -106,6 +103,18 @@ def draw(seed, number):
                                          [r"\.(0|1)\."], ["q_proj|c_attn|query", "norm|ln_"]])
     if dice.random() < 0.2:
         case["checkpointing"] = True
+    if stage == 3:
+        if dice.random() < 0.1 and not zero.get("zero_quantized_weights"):
+            zero["stage3_allgather_sequential"] = True
+        if dice.random() < 0.2:
+            zero["stage3_model_persistence_threshold"] = size(3, 6)
+    if stage in (1, 2):
+        if dice.random() < 0.2:
+            zero["reduce_scatter"] = False
+        if dice.random() < 0.15 and case["clip"] == 0 and "offload_optimizer" not in zero:
+            zero["compute_grad_norm"] = False
+        if dice.random() < 0.15 and case["dtype"] == "bf16":
+            case["check_grad_overflow"] = False
     return case
 
 
@@ -117,6 +126,8 @@ def settings_of(case):
                 "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False}
     if case["dtype"] != "fp32":
         settings[case["dtype"]] = {"enabled": True}
+    if "check_grad_overflow" in case:
+        settings["bf16"]["check_grad_overflow"] = case["check_grad_overflow"]
     return settings
 
 
@@ -137,6 +148,11 @@ def losses_of(case):
         return model(pixel_values=pixels, labels=torch.zeros(BATCH, dtype=torch.long)).loss
 
     return of_pixels if case["model"] == "vit" else of_tokens
+
+
+def pixels_of(case):
+    """Bytes of the pictures of a microbatch, which a plan's memory here is without."""
+    return 3 * 224 * 224 * engine_of.MODEL_DTYPES[case["dtype"]].itemsize if case["model"] == "vit" else 0
 
 
 def fullest_rank(model, case):
@@ -181,7 +197,7 @@ def issued(case):
             model.disable_input_require_grads()  # which it asks for, though frozen embeddings have none
         engine_of.open_world(case["world"], fullest_rank(model, case))
         engine, calls, held, peaks = engine_of.run_steps(model, settings_of(case), loss)
-    return {"calls": calls, "held": held[1] - buffers, "peak": peaks[1] - buffers}
+    return {"calls": calls, "held": held[1] - buffers, "peak": peaks[1] - buffers - pixels_of(case)}
 
 
 def experiment_of(case):
@@ -208,9 +224,14 @@ def experiment_of(case):
              "stage3_max_live_parameters": "max_live_elements",
              "stage3_max_reuse_distance": "max_reuse_distance_elements",
              "sub_group_size": "sub_group_elements", "overlap_comm": "overlap_comm", "zero_hpz_partition_size": "hpz",
-             "zero_quantized_weights": "qwz"}
+             "zero_quantized_weights": "qwz", "reduce_scatter": "reduce_scatter",
+             "stage3_allgather_sequential": "allgather_sequential",
+             "stage3_model_persistence_threshold": "model_persistence_elements",
+             "compute_grad_norm": "clip_gradients"}
     strategy = {"name": "deepspeed", "batch_axes": ["world"]}
     strategy |= {names[key]: value for key, value in zero.items() if key in names}
+    if "check_grad_overflow" in case:
+        strategy["check_overflow"] = case["check_grad_overflow"]
     if "offload_optimizer" in zero:
         strategy["offload"] = {"optimizer": "cpu"}
     return {"workload": step, "mesh": {"world": case["world"]}, "strategy": strategy,
@@ -277,15 +298,25 @@ def in_process(work, *arguments):
 
 SHOW = []
 HELD = 0.001
-# Of peaks: how far they may be off, how many of them, and none further than the last.
-PEAK, PEAKS_WITHIN, FURTHEST_PEAK = 0.03, 0.8, 0.16
+# How far peaks may be off; those of known_peak.
+PEAK, FURTHEST_PEAK = 0.03, 0.08
+
+
+def known_peak(case):
+    """Why a peak is further off; None: it may not be."""
+    zero = case["zero"]
+    if zero["stage"] < 2 and case["model"] in ("qwen3", "gpt2", "opt"):
+        return "of a tied table the head's gradient lies beside its place, which is the first's in DeepSpeed"
+    if zero["stage"] == 3 and zero.get("stage3_prefetch_bucket_size", 1):
+        return "DeepSpeed's host asks ahead of the device, and frees behind it"
+    if zero["stage"] == 3 and case["model"] == "mixtral":
+        return "experts' weights are freed, of which autograd has a view in DeepSpeed"
+    return None
 
 
 def known_difference(case):
     """Why calls differ; None: they may not."""
     zero = case["zero"]
-    if case["model"] == "qwen3" and zero["stage"] >= 2:
-        return "norms of queries and keys are behind all three products in the plan"
     if case["model"] == "opt" and zero["stage"] == 3 and zero.get("stage3_prefetch_bucket_size", 1):
         return "OPTForCausalLM calls model.decoder and not model, which is a module in the plan"
     return None
@@ -322,6 +353,8 @@ def compare(shardsim, case, peaks):
     if "offload_optimizer" not in case["zero"]:
         verdict = "other memory" if abs(held) > HELD else verdict
         peaks.append(abs(peak))
+        if abs(peak) > PEAK and not known_peak(case):
+            verdict = "other peak"
     return verdict, f"{len(expected)} calls; held {held:+.2%}, peak {peak:+.2%}"
 
 
@@ -357,7 +390,7 @@ def main():
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     within = sum(peak <= PEAK for peak in peaks)
     print(f"{within} of {len(peaks)} peaks within {PEAK:.0%}, the furthest {max(peaks, default=0):.1%}")
-    return 1 if failed or within < PEAKS_WITHIN * len(peaks) or max(peaks, default=0) > FURTHEST_PEAK else 0
+    return 1 if failed or max(peaks, default=0) > FURTHEST_PEAK else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model_step.hpp"
@@ -137,17 +138,49 @@ TEST_CASE("Norms of latents in the order of Megatron's modules") {
 }
 
 // 20 elements over two devices are parts of 10. The second parameter is in both of {6, 8, 6}, whole
-// each time; dealt out by turns they are 6, 6 and 8.
+// each time, so that the first has most, in pieces of 6 and 4; dealt out by turns they are 6, 6, 8.
 TEST_CASE("A part has room for all of each parameter that it has some of", "[strategies]") {
   FlatOptimizer optimizer;
   optimizer.shards = 2;
   const PartSize size = largest_part(of_sizes({6, 8, 6}), data, {}, optimizer);
   CHECK(size.whole == 14);
-  CHECK(size.largest == 8);
+  CHECK(size.largest == 6);
   CHECK(largest_part(of_sizes({10, 4, 4, 2}), data, {}, optimizer).whole == 10);
   CHECK(largest_part(of_sizes({30}), data, {}, optimizer).largest == 15);
   optimizer.deals_out = true;
   CHECK(largest_part(of_sizes({6, 8, 6}), data, {}, optimizer).whole == 14);
+}
+
+// By hand, 8 devices with parts of 32 of 256: 100 are of parts 0 to 3, 28 of part 3, 128 of 4 to 7.
+TEST_CASE("Calls of what several devices have parts of are of pieces side by side") {
+  GradientBuffer rule = limited(BucketCloses::before);
+  rule.bucket_multiple = 16;
+  const auto list = of_sizes({100, 28, 128});
+  FlatOptimizer optimizer;
+  optimizer.gathers_together = true;
+  std::vector<Bucket> buckets = {{{list[1]}, data, 32}, {{list[0]}, data, 112}};
+  buckets.push_back({{list[2]}, data, 128});
+  cut_at_parts(buckets, list, rule, optimizer);
+  std::vector<std::vector<std::pair<std::int64_t, bool>>> calls;
+  for (const Bucket& bucket : buckets) {
+    calls.emplace_back();
+    for (const BucketPiece& piece : bucket.pieces) {
+      calls.back().emplace_back(piece.elements, piece.is_joined);
+    }
+  }
+  CHECK(calls[0] == std::vector<std::pair<std::int64_t, bool>>{{28, false}});
+  CHECK(calls[1] == std::vector<std::pair<std::int64_t, bool>>{{100, true}});
+  CHECK(calls[2] == std::vector<std::pair<std::int64_t, bool>>{{128, true}});
+}
+
+// Part 3, 96 to 127, has four of the first and all of the second.
+TEST_CASE("The part that has something of most has room for all of each") {
+  GradientBuffer rule = limited(BucketCloses::before);
+  rule.bucket_multiple = 16;
+  const PartSize size = largest_part(of_sizes({100, 28, 100, 28}), data, rule, FlatOptimizer{});
+  CHECK(size.whole == 128);
+  CHECK(size.members == std::vector<std::size_t>{0, 1});
+  CHECK(size.largest == 28);
 }
 
 }  // namespace shardsim::buckets_test

@@ -63,6 +63,10 @@ CompiledStep compile_record(const Json& record, const Json& zero) {
                    {"bucket_elements", zero["reduce_bucket_size"]},
                    {"overlap_comm", zero["overlap_comm"]},
                    {"round_robin_gradients", zero["round_robin_gradients"]}};
+  const std::int64_t stage = zero["stage"];
+  const bool is_parted = stage == 1 || stage == 2;
+  if (is_parted) strategy["reduce_scatter"] = zero.value("reduce_scatter", true);
+  if (is_parted && !zero.value("compute_grad_norm", true)) strategy["clip_gradients"] = false;
   const Json& given = settings["ds_config"]["zero_optimization"];
   if (given.contains("offload_optimizer") && given["offload_optimizer"]["device"] == "cpu") {
     strategy["offload"]["optimizer"] = "cpu";
@@ -75,6 +79,11 @@ CompiledStep compile_record(const Json& record, const Json& zero) {
     strategy["sub_group_elements"] = zero["sub_group_size"];
     strategy["hpz"] = zero["zero_hpz_partition_size"];
     strategy["qwz"] = zero["zero_quantized_weights"];
+    strategy["allgather_sequential"] = zero.value("allgather_sequential", false);
+    strategy["memory_efficient_linear"] = zero.value("memory_efficient_linear", true);
+    // As sys.maxsize by default.
+    const double in_all = zero.value("model_persistence_threshold", 1e18);
+    if (in_all < 1e12) strategy["model_persistence_elements"] = in_all;
   }
   Step step;
   step.sequence = record["batch"]["sequence"].get<std::int64_t>();

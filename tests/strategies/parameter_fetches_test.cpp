@@ -84,4 +84,13 @@ TEST_CASE("A frozen parameter that is read again goes with the module at work", 
   CHECK(fetches[last_at_work + 3].released == (frozen ? Numbers{1, 2} : Numbers{2}));
 }
 
+// mark_persistent_parameters: one after the other, what would be too much in all is passed over.
+TEST_CASE("small parameters stay whole while they are not too many in all") {
+  FlatParameters rule;
+  rule.whole_elements = 10;
+  CHECK(stay_whole({10, 100, 8, 3, 2}, rule) == std::vector<bool>{true, false, true, true, true});
+  rule.whole_in_all = 14;
+  CHECK(stay_whole({10, 100, 8, 3, 2}, rule) == std::vector<bool>{true, false, false, true, false});
+}
+
 }  // namespace shardsim

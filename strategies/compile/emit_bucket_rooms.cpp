@@ -1,0 +1,115 @@
+// Where buckets are filled: each in a place of its own, or in rooms that they share.
+//
+//   ZeRO 1   one room, filled with gradients, which then end, when backward is through, but there
+//            from its first gradient on; with overlap_comm a second one
+//   ZeRO 2   one room, or with overlap_comm two that are filled by turns, from the first gradient
+//            of a microbatch to its end; a parameter that is larger lies by itself
+//   ZeRO 3   one that stays (BufferKept::room)
+//
+// What is larger and is the sum of several gradients (tied embeddings) lies where the first of them
+// was made: autograd adds up in its place (torch/csrc/autograd/input_buffer.cpp, accumulate).
+// Source: deepspeed/runtime/zero/stage_1_and_2.py (0.19.8), setup_buckets,
+// reduce_independent_p_g_buckets_and_remove_grads, independent_gradient_partition_epilogue.
+#include <utility>
+
+#include "strategies/compile/emit_program.hpp"
+
+namespace shardsim {
+
+bool ProgramEmitter::fills_rooms() const {
+  const auto& optimizer = input_.runtime.flat_optimizer;
+  return optimizer && optimizer->gathers_together &&
+         input_.runtime.reductions.buffer->kept == BufferKept::shards;
+}
+
+void ProgramEmitter::open_step_rooms() {
+  const GradientBuffer& rule = *input_.runtime.reductions.buffer;
+  const auto& optimizer = input_.runtime.flat_optimizer;
+  if (!optimizer || !optimizer->gathers_together || !step_rooms_.empty()) return;
+  if (rule.kept != BufferKept::step && !fills_rooms()) return;
+  const std::size_t rooms = rule.two_rooms ? 2 : 1;
+  const Bytes bytes = rule.bucket_elements * size_of(input_.gradient_dtype);
+  while (step_rooms_.size() < rooms) {
+    step_rooms_.push_back(open_staging("room for a gradient bucket", bytes));
+    buffers_[step_rooms_.back()].opens_when_written = fills_rooms();
+  }
+}
+
+// With a first gradient: those that it is not written to are there as well.
+void ProgramEmitter::note_first_gradient() {
+  open_step_rooms();
+  for (const BufferIndex room : step_rooms_) {
+    if (!std::exchange(buffers_[room].opens_when_written, false)) continue;
+    buffers_[room].buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+  }
+}
+
+void ProgramEmitter::close_step_rooms() {
+  const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
+  for (const BufferIndex room : std::exchange(step_rooms_, {})) {
+    buffers_.use(room, last, program_.tasks.back().stream);
+  }
+}
+
+// Of ZeRO 1, whose gradients have lain by themselves and end with it.
+void ProgramEmitter::fill_room(OpenBucket& bucket) {
+  const GradientBuffer& rule = *input_.runtime.reductions.buffer;
+  const bool fits = unpadded(bucket.bucket) <= rule.bucket_elements;
+  if (rule.kept != BufferKept::step || step_rooms_.empty() || !fits) return;
+  const auto number = static_cast<std::size_t>(&bucket - open_buckets_.data());
+  const std::vector<BufferIndex> room = {step_rooms_[number % step_rooms_.size()]};
+  const Bytes bytes = 2 * (unpadded(bucket.bucket) * size_of(input_.gradient_dtype));
+  emit_copy("copy", input_.gradient_dtype, bytes, bucket.name + " in the room", bucket.gradients,
+            room, Stream::compute);
+  bucket.gradients = room;
+}
+
+BufferIndex ProgramEmitter::place_of(const OpenBucket& bucket) {
+  const Bucket& what = bucket.bucket;
+  const bool fits = unpadded(what) <= input_.runtime.reductions.buffer->bucket_elements;
+  if (fits && room_ != no_buffer) return room_;
+  if (fits && fills_rooms()) {
+    open_step_rooms();
+    const auto number = static_cast<std::size_t>(&bucket - open_buckets_.data());
+    return step_rooms_[number % step_rooms_.size()];
+  }
+  const BufferedParameter& one = what.parameters.front();
+  const ValueId first = input_.step.buffered.at(one.tensors.front()).first;
+  if (first != no_value) {
+    const BufferIndex made = buffers_.buffer_of(first, one.instance.ordinal);
+    if (made != no_buffer) return made;
+  }
+  return open_buffer(bucket.name, BufferCategory::gradients,
+                     what.elements * size_of(input_.gradient_dtype));
+}
+
+void ProgramEmitter::open_gradients(OpenBucket& bucket) {
+  bucket.gradients = {place_of(bucket)};
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      buffers_.entry(input_.step.buffered.at(tensor).main, parameter.instance.ordinal) =
+          bucket.gradients.front();
+    }
+  }
+}
+
+// Before a backward pass: the buckets that it writes to, if they are not there.
+void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
+  if (open_buckets_.empty()) return;
+  for (const Write& write : pass.writes) {
+    for (const std::size_t number :
+         buckets_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})) {
+      OpenBucket& bucket = open_buckets_[number];
+      if (!bucket.gradients.empty()) continue;
+      open_gradients(bucket);
+      OpenBuffer& place = buffers_[bucket.gradients.front()];
+      const bool is_there = place.written_by != no_task || place.opens_when_written;
+      if (bucket.gradients.front() == room_ || is_there) continue;
+      // With the first that writes to it; of experts with the next task, the first of the pass.
+      place.buffer.allocated_by = static_cast<TaskId>(program_.tasks.size());
+      place.opens_when_written = true;
+    }
+  }
+}
+
+}  // namespace shardsim
