@@ -20,7 +20,9 @@ constexpr std::pair<const char*, const char*> keys_of_stage_3[] = {
     {"arg.reuse", "max_reuse_distance_elements"},
     {"arg.sub_group", "sub_group_elements"},
     {"arg.hpz", "hpz"},
-    {"arg.qwz", "qwz"}};
+    {"arg.qwz", "qwz"},
+    {"arg.sequential", "allgather_sequential"},
+    {"arg.linear", "memory_efficient_linear"}};
 
 std::int64_t hidden_of(const Json& model, const Facts& facts, std::string_view fact) {
   const Json config = *load_model_config(JsonReader(model, {"--model", ""}), "").json;
@@ -139,6 +141,41 @@ void note_overlap(const Facts& facts, std::int64_t stage, Notes& notes) {
       "beside it");
 }
 
+// What buckets' calls are of, and what is computed of all gradients.
+void read_gradients(const Facts& facts, std::int64_t stage, const Json& precision, Json& strategy) {
+  const bool is_parted = stage == 1 || stage == 2;
+  if (!facts.flag("arg.scatters")) {
+    if (stage == 3) {
+      facts.fail("arg.scatters",
+                 "false, which all-reduces a bucket of ZeRO 3 and cuts it up, is not simulated: "
+                 "leave it out");
+    }
+    if (is_parted) strategy["reduce_scatter"] = false;
+  }
+  // DeepSpeed asks of 16 bits alone whether a gradient is not finite, of bf16 unless told not to.
+  const bool wide = precision["parameters"] == "fp32";
+  const bool checks = precision["parameters"] != "bf16" || facts.flag("arg.checks_overflow");
+  if (is_parted && (wide || !checks)) strategy["check_overflow"] = false;
+  if (facts.flag("arg.norm")) return;
+  if (!is_parted) facts.fail("arg.norm", "false is of ZeRO 1 and 2, as DeepSpeed has it");
+  if (facts.at("arg.clip") == "auto" || facts.number("arg.clip") > 0) {
+    facts.fail("arg.norm", "false needs \"gradient_clipping\": 0, as DeepSpeed has it");
+  }
+  strategy["clip_gradients"] = false;
+}
+
+// Parameters of so many elements in all may stay whole; none: their own threshold.
+void read_whole_in_all(const Facts& facts, const Json& model, Json& strategy) {
+  if (!facts.has("arg.whole_in_all")) return;
+  const std::int64_t elements = filled_in(facts, "arg.whole_in_all", model);
+  if (elements >= largest_number) return;
+  if (elements > 0) {
+    strategy["model_persistence_elements"] = elements;
+  } else {
+    strategy["persistence_threshold_elements"] = 0;
+  }
+}
+
 void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
   Json& workload = experiment["workload"];
   settle_automatic(facts, notes);
@@ -173,16 +210,14 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
       facts.flag("arg.parameters_on_host") ||
       (facts.has("arg.parameters_device") && facts.at("arg.parameters_device") == "cpu");
   if (parameters_there && stage == 3) strategy["offload"]["parameters"] = "cpu";
-  // DeepSpeed asks of 16 bits alone whether a gradient is not finite.
-  const bool wide = workload["precision"]["parameters"] == "fp32";
-  if (wide && (stage == 1 || stage == 2)) strategy["check_overflow"] = false;
+  read_gradients(facts, stage, workload["precision"], strategy);
   if (stage != 3) return;
   for (const auto& [fact, key] : keys_of_stage_3) {
     if (!facts.has(fact)) continue;
-    strategy[key] = std::string_view(fact) == "arg.qwz"
-                        ? facts.at(fact)
-                        : limited(filled_in(facts, fact, *options.model));
+    strategy[key] = facts.at(fact).is_boolean() ? facts.at(fact)
+                                                : limited(filled_in(facts, fact, *options.model));
   }
+  read_whole_in_all(facts, *options.model, strategy);
 }
 
 void from_experiment(const Json& resolved, const Json&, const Place&, Facts& facts) {
@@ -215,6 +250,15 @@ void from_experiment(const Json& resolved, const Json&, const Place&, Facts& fac
   facts.set("arg.bucket", json_at(buffer, "bucket_elements"));
   if (stage == 0 && json_at(strategy, "clip_gradients") == true) facts.set("arg.clip", 1.0);
   if (stage > 0) facts.set("arg.clip", 1.0);
+  if (json_at(buffer, "whole_calls") == true) facts.set("arg.scatters", false);
+  if (stage == 1 || stage == 2) {
+    const bool clips = json_at(strategy, "clip_gradients") == true;
+    facts.set("arg.norm", clips);
+    facts.set("arg.clip", clips ? 1.0 : 0.0);
+    if (precision["parameters"] == "bf16" && json_at(strategy, "check_overflow") == false) {
+      facts.set("arg.checks_overflow", false);
+    }
+  }
   if (json_at(optimizer, "deals_out") == true) facts.set("strategy.round_robin_gradients", true);
   if (json_at(json_at(strategy, "offload"), "optimizer") == "cpu") {
     facts.set("arg.optimizer_device", "cpu");
@@ -230,6 +274,11 @@ void from_experiment(const Json& resolved, const Json&, const Place&, Facts& fac
   facts.set("arg.sub_group", json_at(optimizer, "group_elements"));
   if (integer_at(flat, "secondary_shards", 0) > 1) facts.set("arg.hpz", flat["secondary_shards"]);
   if (json_at(flat, "quantized") == true) facts.set("arg.qwz", true);
+  if (json_at(flat, "one_by_one") == true) facts.set("arg.sequential", true);
+  if (json_at(flat, "linear_functions") == false) facts.set("arg.linear", false);
+  if (integer_at(flat, "whole_in_all", 0) > 0) {
+    facts.set("arg.whole_in_all", flat["whole_in_all"]);
+  }
 }
 
 }  // namespace deepspeed

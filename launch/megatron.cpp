@@ -144,14 +144,6 @@ void read_context(Facts& facts, Json& experiment) {
   context["head_devices"] = sizes[0];
 }
 
-void note_routing(const Facts& facts, Notes& notes) {
-  if (!facts.has("model.experts")) return;
-  notes.emplace_back(
-      "rows of experts are added up for an auxiliary loss, and for biases of routers with sigmoid "
-      "scores, whatever --moe-aux-loss-coeff, --moe-router-load-balancing-type and "
-      "--moe-router-enable-expert-bias say");
-}
-
 void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Json& experiment) {
   const std::int64_t tp = facts.integer("mesh.tp"), pp = facts.integer("mesh.pp");
   const std::int64_t cp = facts.integer("mesh.cp");
@@ -205,7 +197,7 @@ void to_experiment(Facts& facts, const LaunchOptions& options, Notes& notes, Jso
   }
   read_megatron_sharding(facts, notes, experiment);
   read_experts(facts, experiment);
-  note_routing(facts, notes);
+  read_megatron_routing(facts, experiment);
   read_megatron_overlap(facts, experiment);
   read_megatron_offload(facts, experiment);
   read_megatron_stages(facts, experiment);
@@ -219,6 +211,7 @@ void add_expert_facts(const Json& strategy, std::int64_t tp, Facts& facts) {
   Json dtype = json_at(strategy, "experts.router_dtype");
   if (dtype.is_null()) dtype = facts.is("model.scores", "sigmoid") ? "fp32" : "bf16";
   if (dtype == "fp32") facts.set("arg.router_dtype", dtype);
+  add_megatron_routing_facts(experts, facts);
   if (!experts.is_object()) return;
   facts.set("arg.ep", experts["parallel"]);
   if (experts["tensor_parallel"] != tp) facts.set("arg.etp", experts["tensor_parallel"]);

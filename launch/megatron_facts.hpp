@@ -47,6 +47,11 @@ void add_megatron_overlap_facts(const Json& strategy, Facts& facts);
 void read_megatron_offload(const Facts& facts, Json& experiment);
 void add_megatron_offload_facts(const Json& strategy, Facts& facts);
 
+// "arg.balancing", "arg.loss_weights" and "arg.expert_bias" as "experts", and back, of null as
+// "megatron" has it.
+void read_megatron_routing(const Facts& facts, Json& experiment);
+void add_megatron_routing_facts(const Json& experts, Facts& facts);
+
 // --window-size "(4095, 0)": so many tokens before the one that reads them, and that one.
 [[nodiscard]] std::int64_t megatron_window(const Facts& facts);
 // Of groups within each other, from the inside out; empty: not said.

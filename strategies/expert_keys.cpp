@@ -17,6 +17,8 @@ namespace {
 const std::vector<std::string> dispatch_words = {"all-to-all", "all-gather", "deepep", "hybridep"};
 const std::vector<std::string> count_words = {"none", "gathered", "exchanged"};
 const std::vector<std::string> weight_words = {"stay", "travel"};
+// As the enum has them.
+const std::vector<std::string> loss_words = {"batch", "sequences", "global"};
 constexpr double most_rows = 1024;
 
 template <class Enum>
@@ -59,14 +61,40 @@ void read_balance(const JsonReader& balance, ExpertLayout& experts) {
   }
 }
 
+// true, false, a word, or several.
+std::vector<AuxiliaryLoss> read_losses(const JsonReader& json) {
+  if (json.is_bool()) {
+    return json.boolean() ? std::vector{AuxiliaryLoss::batch} : std::vector<AuxiliaryLoss>{};
+  }
+  std::vector<AuxiliaryLoss> losses;
+  for (const JsonReader& one : json.is_array() ? json.elements() : std::vector{json}) {
+    const auto found = std::find(loss_words.begin(), loss_words.end(), one.choice(loss_words));
+    losses.push_back(static_cast<AuxiliaryLoss>(found - loss_words.begin()));
+  }
+  return losses;
+}
+
+Json losses_to_json(const std::vector<AuxiliaryLoss>& losses) {
+  if (losses.empty()) return false;
+  if (losses == std::vector{AuxiliaryLoss::batch}) return true;
+  Json words = Json::array();
+  for (const AuxiliaryLoss loss : losses) {
+    words.push_back(loss_words[static_cast<std::size_t>(loss)]);
+  }
+  return words;
+}
+
 void read_how(const JsonReader& json, ExpertLayout& experts) {
   json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
-                  "capacity_factor", "pad_to_capacity", "balance", "shared_first", "shared_beside",
-                  "grouped", "router_dtype", "shard_dimension"});
+                  "moves_biases", "capacity_factor", "pad_to_capacity", "balance", "shared_first",
+                  "shared_beside", "grouped", "router_dtype", "shard_dimension"});
   read_word(json, "dispatch", dispatch_words, experts.dispatch);
   read_word(json, "counts", count_words, experts.counts);
   read_word(json, "weights", weight_words, experts.exchange.weights_travel);
-  if (const auto loss = json.find("auxiliary_loss")) experts.auxiliary_loss = loss->boolean();
+  if (const auto loss = json.find("auxiliary_loss")) {
+    experts.auxiliary_losses = read_losses(*loss);
+  }
+  if (const auto moves = json.find("moves_biases")) experts.moves_biases = moves->boolean();
   if (const auto grouped = json.find("grouped")) experts.grouped = grouped->boolean();
   if (const auto dimension = json.find("shard_dimension")) {
     experts.shards_first = dimension->choice({"fitting", "first"}) == "first";
@@ -278,7 +306,8 @@ Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
                {"dispatch", word(dispatch_words, experts->dispatch)},
                {"counts", word(count_words, experts->counts)},
                {"weights", word(weight_words, experts->exchange.weights_travel)},
-               {"auxiliary_loss", experts->auxiliary_loss},
+               {"auxiliary_loss", losses_to_json(experts->auxiliary_losses)},
+               {"moves_biases", experts->moves_biases},
                {"shared_first", experts->exchange.shared_first},
                {"shared_beside", experts->exchange.shared_beside},
                {"grouped", experts->grouped},

@@ -11,7 +11,10 @@
 //   dispatch         all-to-all, deepep, hybridep       all-to-all
 //   counts           none, gathered, exchanged          exchanged; gathered of megatron
 //   weights          stay, travel                       stay; travel of megatron
-//   auxiliary_loss   true, false                        false; true of megatron
+//   auxiliary_loss   true (batch), false, "batch",      false; true of megatron
+//                    "sequences", "global", or a list
+//   moves_biases     true, false                        false; true of megatron: biases of routers
+//                                                       are moved by a step's counts of rows
 //   shared_first     true, false                        false; true of megatron
 //   shared_beside    true, false                        false: experts that all tokens visit run
 //                                                       while rows travel (Megatron-Core's

@@ -165,7 +165,7 @@ void emit(Compilation& c) {
                           c.step.optimizer.gradients != DType::f32 &&
                           c.step.optimizer.moments == DType::f32,
       .local_modules = c.strategy.split_latents,
-      .updates_routing = c.strategy.experts && c.strategy.experts->auxiliary_loss,
+      .updates_routing = c.strategy.experts && c.strategy.experts->moves_biases,
       .shifting = shifting,
       .shifts = shifting ? shifts_of(*c.strategy.shifting, c.step.microbatches, c.workload, c.mesh)
                          : Shifts{}};

@@ -71,7 +71,8 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   }
   ExpertLayout experts;
   experts.counts = ExpertCounts::gathered;
-  experts.auxiliary_loss = true;
+  experts.auxiliary_losses = {AuxiliaryLoss::batch};
+  experts.moves_biases = true;
   experts.exchange.weights_travel = true;
   experts.exchange.shared_first = true;
   for (const MeshAxis& axis : mesh.axes()) {

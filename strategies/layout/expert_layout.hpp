@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "sharding/sharding.hpp"
 #include "strategies/layout/expert_shares.hpp"
@@ -35,6 +36,14 @@ enum class ExpertCounts : std::uint8_t {
   exchanged  // each hears its own (PyTorch)
 };
 
+// Losses that keep the routing even, each of which needs counts of all devices that have something
+// of what it is of (Megatron-Core's moe_router_load_balancing_type).
+enum class AuxiliaryLoss : std::uint8_t {
+  batch,      // of a microbatch's tokens, over the model and context axes (aux_loss)
+  sequences,  // of each sequence apart, over the same (seq_aux_loss)
+  global      // over the axes of the batch as well (global_aux_loss)
+};
+
 struct ExpertLayout {
   AxisList parallel;     // experts are dealt out over
   bool is_told = false;  // "parallel" is more than one, which only mixtures have a use for
@@ -44,8 +53,8 @@ struct ExpertLayout {
   AxisList balanced;     // over which a sequence's counts of rows are summed
   Dispatch dispatch = Dispatch::all_to_all;
   ExpertCounts counts = ExpertCounts::exchanged;
-  bool auxiliary_loss = false;  // that keeps the routing even needs these sums; biases of routers,
-                                // where a model has them, those of a step
+  std::vector<AuxiliaryLoss> auxiliary_losses = {};
+  bool moves_biases = false;  // of routers, where a model has them, by the counts of a step
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
   bool shards_first = false;  // shards of parameters are of whole experts, padded where these are
                               // fewer than devices (fully_shard); false: within each then

@@ -284,12 +284,26 @@ class RowExchange {
                 "counts");
   }
 
-  // For the auxiliary loss, which a forward pass that is repeated does not compute
+  // For auxiliary losses, which a forward pass that is repeated does not compute
   // (megatron/core/transformer/moe/router.py: torch.is_grad_enabled).
   ValueId sum_counts(ValueId known) {
-    if (!experts_.auxiliary_loss || experts_.balanced.empty() || is_repeated()) return known;
-    return tell(known, CollectiveKind::all_reduce, experts_.balanced,
-                all_experts_ * size_of(DType::i64), "in sequences");
+    if (is_repeated()) return known;
+    const auto numbers = builder_.value(known).sharding.dims;
+    for (const AuxiliaryLoss loss : experts_.auxiliary_losses) {
+      const bool is_global = loss == AuxiliaryLoss::global;
+      const AxisList& axes = is_global ? experts_.tokens : experts_.balanced;
+      if (axes.empty()) continue;
+      const std::int64_t counts = loss == AuxiliaryLoss::sequences ? sequences(numbers.front()) : 1;
+      known =
+          tell(known, CollectiveKind::all_reduce, axes, counts * all_experts_ * size_of(DType::i64),
+               is_global ? "in the batch" : "in sequences");
+    }
+    return known;
+  }
+  // Of a microbatch, on this device.
+  template <class Dim>
+  [[nodiscard]] std::int64_t sequences(const Dim& batch) const {
+    return shard_size(label(op_.operands.back(), 0).size, batch);
   }
 
   [[nodiscard]] bool is_repeated() const {

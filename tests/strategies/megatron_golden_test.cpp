@@ -53,6 +53,14 @@ Json decoder_config(const Json& record, const char* family, const char* architec
   return config;
 }
 
+// As the routers' configuration has it, of which Megatron takes the coefficient 0 for none.
+Json auxiliary_loss(const Json& model) {
+  if (model.value("moe_aux_loss_coeff", 0.0) == 0) return false;
+  const std::string type = model.value("moe_router_load_balancing_type", "aux_loss");
+  if (type == "seq_aux_loss") return "sequences";
+  return type == "global_aux_loss" ? Json("global") : Json(type == "aux_loss");
+}
+
 // Latent attention, routers with biases (V3) or without (V2), experts that all tokens visit.
 Json latent_config(const Json& record) {
   const Json& model = record["model"];
@@ -140,6 +148,9 @@ Json strategy_of(const Json& record) {
       strategy["experts"]["capacity_factor"] = settings["capacity"];
     }
     if (settings["shared_overlap"] == true) strategy["experts"]["shared_beside"] = true;
+    strategy["experts"]["auxiliary_loss"] = auxiliary_loss(record["model"]);
+    strategy["experts"]["moves_biases"] =
+        record["model"].value("moe_router_enable_expert_bias", false);
   }
   if (settings["pp"] == 1) return strategy;
   Json pipeline = {{"schedule", settings["vpp"].is_null() ? "1f1b" : "interleaved-1f1b"}};
