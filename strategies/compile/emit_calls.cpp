@@ -45,7 +45,7 @@ std::vector<BufferIndex> ProgramEmitter::leave(const std::vector<ValueId>& value
 
 // The values on both sides of the border that the message of a call crosses: as the stage that
 // sends them has them, and as the one that receives them.
-ProgramEmitter::Border ProgramEmitter::border_of(const Call& call) const {
+Border ProgramEmitter::border_of(const Call& call) const {
   const bool is_gradient = call.action.kind != ActionKind::forward;
   const bool sends = call.kind == Call::Kind::send;
   // The stage before the border, in the order of the model.

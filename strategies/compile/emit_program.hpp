@@ -33,6 +33,7 @@
 #include "strategies/compile/open_parameters.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/shift_loop.hpp"
+#include "strategies/compile/stage_borders.hpp"
 #include "strategies/compile/value_buffers.hpp"
 #include "strategies/runtime/module_walk.hpp"
 #include "strategies/runtime/parameter_fetches.hpp"
@@ -55,20 +56,6 @@ class ProgramEmitter {
   static constexpr std::size_t no_bucket = ~std::size_t{0};
   static constexpr std::size_t no_place = ~std::size_t{0};
   enum class Part : std::uint8_t { whole, input, weight };
-  // What goes into a stage, of a microbatch: from the stage before in forward, behind in backward.
-  struct Inlet {
-    std::int16_t stage = 0;
-    std::int32_t microbatch = 0;
-    bool is_gradient = false;
-    auto operator<=>(const Inlet&) const = default;
-  };
-  struct Border {  // between two stages, as a message crosses it
-    bool is_gradient = false;
-    BlockInstance from, to;
-    std::int16_t receiver = 0;                             // stage
-    std::int32_t peer = 0;                                 // program
-    std::vector<std::pair<ValueId, ValueId>> values = {};  // there and here; no_value: stays
-  };
   struct Segment {
     const ResolvedPass& pass;
     BlockInstance instance;
