@@ -317,37 +317,37 @@ bool ProgramEmitter::becomes_sum(const Item& item, std::int64_t i) {
   return true;
 }
 
-void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
-  const Item& item = *resolved.item;
-  if (becomes_sum(item, i)) return;
-  const bool in_place = item.adds_up && !is_first_pass_;
-  const auto is_new = [&](ValueId result) {
-    return !in_place && buffers_.value(result).storage == no_value;
-  };
-  std::vector<TaskId>& after = after_;
-  after.clear();
-  if (window != no_task) after.push_back(window);
+// What it reads has been written, and whoever reads what it writes over has done so.
+void ProgramEmitter::put_behind(const Item& item, std::int64_t i, TaskId window, bool in_place) {
+  after_.clear();
+  if (window != no_task) after_.push_back(window);
   for (const ValueId operand : item.operands) {
     for_each_buffer(operand, i, [&](std::int64_t k) {
       const BufferIndex buffer = buffers_.buffer_of(operand, k);
       assert(buffer != no_buffer && "an operand that nothing made");
-      after.push_back(buffers_[buffer].written_by);
+      after_.push_back(buffers_[buffer].written_by);
     });
   }
   for (const ValueId result : item.results) {
-    if (is_new(result)) continue;
-    // Written in place: whoever still reads the old content goes first.
+    if (!in_place && buffers_.value(result).storage == no_value) continue;
     for_each_buffer(result, i, [&](std::int64_t k) {
       for (const TaskId reader : buffers_[buffers_.buffer_of(result, k)].last_use) {
-        if (reader != no_task) after.push_back(reader);
+        if (reader != no_task) after_.push_back(reader);
       }
     });
   }
+}
+
+void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window) {
+  const Item& item = *resolved.item;
+  if (becomes_sum(item, i)) return;
+  const bool in_place = item.adds_up && !is_first_pass_;
+  put_behind(item, i, window, in_place);
   const bool computes =
       item.kind == TaskKind::kernel && item.stream == Stream::compute && !is_host_work(item);
   if (computes) {
-    after.push_back(std::exchange(awaited_, no_task));
-    after.insert(after.end(), awaited_sends_.begin(), awaited_sends_.end());
+    after_.push_back(std::exchange(awaited_, no_task));
+    after_.insert(after_.end(), awaited_sends_.begin(), awaited_sends_.end());
     awaited_sends_.clear();
   }
 
@@ -360,7 +360,7 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   task.name = resolved.name;
   task.layer = layer_;
   task.microbatch = microbatch_;
-  const TaskId id = add_task(task, after);
+  const TaskId id = add_task(task, after_);
   if (computes) kernel_before_ = std::exchange(last_kernel_, id);
   const bool copies = input_.runtime.reductions.copies == GradientCopies::chunks;
   if (copies && item.stream == Stream::reductions && is_scatter(item)) hold_copied_in(item, i);
@@ -371,8 +371,9 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   for (const ValueId result : item.results) {
+    const bool is_new = !in_place && buffers_.value(result).storage == no_value;
     for_each_buffer(result, i, [&](std::int64_t k) {
-      if (is_new(result)) buffers_.entry(result, k) = buffers_.open(result, k, id);
+      if (is_new) buffers_.entry(result, k) = buffers_.open(result, k, id);
       const BufferIndex buffer = buffers_.buffer_of(result, k);
       OpenBuffer& open = buffers_[buffer];
       open.written_by = id;

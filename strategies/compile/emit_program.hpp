@@ -281,6 +281,7 @@ class ProgramEmitter {
   static std::span<const ResolvedItem> gathers_of(const ResolvedPass& pass, Of unit);
   void emit_items(const std::vector<ResolvedItem>& items, std::int64_t i);
   void emit_item(const ResolvedItem& resolved, std::int64_t i, TaskId window);
+  void put_behind(const Item& item, std::int64_t i, TaskId window, bool in_place);
   [[nodiscard]] bool is_gathered(const ResolvedPass& pass, Of unit, std::int64_t i);
   [[nodiscard]] bool reads_parameter(const Item& item) const;
   [[nodiscard]] std::size_t end_of_modules(const ResolvedPass& pass) const;

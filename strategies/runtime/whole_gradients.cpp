@@ -54,7 +54,8 @@ Item GradientReductions::added_as_made(Write& write, Item* maker) {
   item.kernel.op = "add";
   item.kernel.dtype = sum.dtype;
   item.kernel.bytes = read + 2 * written;
-  item.kernel.flops = Flops(static_cast<double>(written.count() / size_of(sum.dtype).count()));
+  const std::int64_t elements = written.count() / size_of(sum.dtype).count();
+  item.kernel.flops = Flops(static_cast<double>(elements));
   write.gradient = item.results.front();
   return item;
 }

@@ -2,6 +2,8 @@
 // so far and each stage's picture, place by place.
 //
 // Names and defaults as in transformers 5.23, modeling_glpn.py.
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 
@@ -50,16 +52,17 @@ std::vector<Ref> glpn_stages(const Config& c, Draft& d, const OverlappingStages&
   for (std::size_t s = 0; s < n.stages.size(); ++s) {
     const OverlappingStage& stage = n.stages[s];
     const std::string number = std::to_string(s);
-    const std::string at = prefix + "encoder.patch_embeddings." + number;
+    const std::string at = fmt::format("{}encoder.patch_embeddings.{}", prefix, number);
     d.outside("stage" + number);
     x = d.convolve(square(at + ".proj", stage.width, stage.patch, stage.stride), x);
     x = d.norm(row_norm(at + ".layer_norm"), d.rows(x));
     for (std::int64_t i = 0; i < stage.depth; ++i) {
-      d.layer(prefix + "encoder.block." + number, i, "stage" + number);
+      d.layer(fmt::format("{}encoder.block.{}", prefix, number), i, "stage" + number);
       x = glpn_block(d, n, stage, rising_rate(n.drop_path, block++, n.blocks), x);
     }
     d.outside("stage" + number + ".end");
-    x = d.copied_picture(d.norm(row_norm(prefix + "encoder.layer_norm." + number), x));
+    const std::string norm = fmt::format("{}encoder.layer_norm.{}", prefix, number);
+    x = d.copied_picture(d.norm(row_norm(norm), x));
     left.push_back(x);
   }
   d.outside("head");
