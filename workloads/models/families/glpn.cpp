@@ -13,35 +13,17 @@
 namespace shardsim::models {
 namespace {
 
-Ref glpn_block(Draft& d, const OverlappingStages& n, const OverlappingStage& stage, double rate,
-               Ref x) {
-  Ref read = d.norm(row_norm("layer_norm_1"), x);
-  Ref reduced = read;
-  if (stage.reduction > 1) {
-    const Draft::In of(d, "attention.self");
-    reduced =
-        d.norm(row_norm("layer_norm"),
-               d.rows(d.convolve(patches("sr", stage.width, stage.reduction), d.picture(read))));
-  }
-  const Ref seen = d.attend({.name = "attention",
-                             .heads = stage.heads,
-                             .q = "self.query",
-                             .k = "self.key",
-                             .v = "self.value",
-                             .o = "output.dense",
-                             .dropout = n.attention_dropout,
-                             .plain = true},
-                            read, reduced, reduced);
-  x = d.sum(d.drop_path(rate, d.drop(n.dropout, seen)), x);
-  read = d.norm(row_norm("layer_norm_2"), x);
-  const Draft::In of(d, "mlp");
-  Ref inner = d.linear({.name = "dense1", .out = stage.ffn, .inner = true}, read);
-  Convolve each = square("dwconv.dwconv", stage.ffn, 3);
-  each.each = true;
-  inner = d.activate(n.activation, d.rows(d.convolve(each, d.picture(inner))), "activation");
-  inner = d.linear({.name = "dense2", .out = stage.width}, d.drop(n.dropout, inner));
-  return d.sum(d.drop_path(rate, d.drop(n.dropout, inner)), x);
-}
+const OverlappingBlock block_of_glpn = {.norms = {"layer_norm_1", "layer_norm_2"},
+                                        .reduction = {"attention.self", "sr"},
+                                        .attention = {.name = "attention",
+                                                      .q = "self.query",
+                                                      .k = "self.key",
+                                                      .v = "self.value",
+                                                      .o = "output.dense",
+                                                      .plain = true},
+                                        .products = {"dense1", "dense2"},
+                                        .activation = "activation",
+                                        .drops_between = true};
 
 // What each stage leaves, a picture.
 std::vector<Ref> glpn_stages(const Config& c, Draft& d, const OverlappingStages& n,
@@ -58,7 +40,8 @@ std::vector<Ref> glpn_stages(const Config& c, Draft& d, const OverlappingStages&
     x = d.norm(row_norm(at + ".layer_norm"), d.rows(x));
     for (std::int64_t i = 0; i < stage.depth; ++i) {
       d.layer(fmt::format("{}encoder.block.{}", prefix, number), i, "stage" + number);
-      x = glpn_block(d, n, stage, rising_rate(n.drop_path, block++, n.blocks), x);
+      x = overlapping_block(d, n, stage, block_of_glpn, rising_rate(n.drop_path, block++, n.blocks),
+                            x);
     }
     d.outside("stage" + number + ".end");
     const std::string norm = fmt::format("{}encoder.layer_norm.{}", prefix, number);

@@ -8,33 +8,41 @@
 #include "workloads/models/families/vision_rows.hpp"
 
 namespace shardsim::models {
-namespace {
 
-Ref segformer_block(Draft& d, const OverlappingStages& n, const OverlappingStage& stage,
-                    double rate, Ref x) {
-  Ref read = d.norm(row_norm("layernorm_before"), x);
+Ref overlapping_block(Draft& d, const OverlappingStages& n, const OverlappingStage& stage,
+                      const OverlappingBlock& block, double rate, Ref x) {
+  Ref read = d.norm(row_norm(block.norms[0]), x);
   Ref reduced = read;
   if (stage.reduction > 1) {
-    const Draft::In of(d, "attention.sequence_reduction");
+    const Draft::In of(d, block.reduction[0]);
     reduced = d.norm(row_norm("layer_norm"),
-                     d.rows(d.convolve(patches("sequence_reduction", stage.width, stage.reduction),
+                     d.rows(d.convolve(patches(block.reduction[1], stage.width, stage.reduction),
                                        d.picture(read))));
   }
-  const Ref seen = d.attend({.name = "attention",
-                             .heads = stage.heads,
-                             .dropout = n.attention_dropout,
-                             .fp32_softmax = true},
-                            read, reduced, reduced);
+  Attend attention = block.attention;
+  attention.heads = stage.heads;
+  attention.dropout = n.attention_dropout;
+  const Ref seen = d.attend(attention, read, reduced, reduced);
   x = d.sum(d.drop_path(rate, d.drop(n.dropout, seen)), x);
-  read = d.norm(row_norm("layernorm_after"), x);
+  read = d.norm(row_norm(block.norms[1]), x);
   const Draft::In of(d, "mlp");
-  Ref inner = d.linear({.name = "fc1", .out = stage.ffn, .inner = true}, read);
+  Ref inner = d.linear({.name = block.products[0], .out = stage.ffn, .inner = true}, read);
   Convolve each = square("dwconv.dwconv", stage.ffn, 3);
   each.each = true;
-  inner = d.activate(n.activation, d.rows(d.convolve(each, d.picture(inner))), "activation_fn");
-  inner = d.linear({.name = "fc2", .out = stage.width}, d.drop(n.dropout, inner));
+  inner = d.activate(n.activation, d.rows(d.convolve(each, d.picture(inner))), block.activation);
+  if (block.drops_between) inner = d.drop(n.dropout, inner);
+  inner = d.linear({.name = block.products[1], .out = stage.width}, inner);
   return d.sum(d.drop_path(rate, d.drop(n.dropout, inner)), x);
 }
+
+namespace {
+
+const OverlappingBlock block_of_segformer = {
+    .norms = {"layernorm_before", "layernorm_after"},
+    .reduction = {"attention.sequence_reduction", "sequence_reduction"},
+    .attention = {.name = "attention", .fp32_softmax = true},
+    .products = {"fc1", "fc2"},
+    .activation = "activation_fn"};
 
 // What each stage leaves, a picture.
 std::vector<Ref> segformer_stages(const Config& c, Draft& d, const OverlappingStages& n,
@@ -49,7 +57,8 @@ std::vector<Ref> segformer_stages(const Config& c, Draft& d, const OverlappingSt
     x = d.norm(row_norm("patch_embeddings.layer_norm"), d.rows(x));
     for (std::int64_t i = 0; i < stage.depth; ++i) {
       const Draft::In of(d, "blocks." + std::to_string(i));
-      x = segformer_block(d, n, stage, rising_rate(n.drop_path, block++, n.blocks), x);
+      x = overlapping_block(d, n, stage, block_of_segformer,
+                            rising_rate(n.drop_path, block++, n.blocks), x);
     }
     x = d.copied_picture(d.norm(row_norm("layer_norm"), x));
     left.push_back(x);

@@ -1,6 +1,7 @@
 // What families share that write their network down step by step (networks/blueprint.hpp).
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,19 @@ struct OverlappingStages {
 [[nodiscard]] OverlappingStages read_overlapping_stages(const Config& c,
                                                         std::vector<std::int64_t> ratios,
                                                         double drop_path);
+
+// What a family calls the parts of a block of them, and what it has beside.
+struct OverlappingBlock {
+  std::array<std::string, 2> norms;
+  std::array<std::string, 2> reduction;  // the module, and its convolution
+  Attend attention;                      // heads and dropout are the stage's
+  std::array<std::string, 2> products;   // of the MLP
+  std::string activation;
+  bool drops_between = false;  // before the second product, too
+};
+[[nodiscard]] Ref overlapping_block(Draft& d, const OverlappingStages& n,
+                                    const OverlappingStage& stage, const OverlappingBlock& block,
+                                    double rate, Ref x);
 
 // Swin's and Swin 2's stages of windows.
 struct SwinBlock {
