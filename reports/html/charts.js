@@ -194,8 +194,8 @@
     });
     const total = (one, key) => formatSeconds(sum(one.communication.map((row) => row[key])));
     const texts = configurations.map((one) => one.communication.length === 0 ? "none"
-      : `${total(one, "time_s")}, ${total(one, "exposed_s")} exposed`
-        + (one.classes.length > 1 ? ", of all stages" : ""));
+      : total(one, "time_s") + (one.classes.length > 1 ? " of all stages" : "")
+        + `, ${total(one, "exposed_s")} exposed`);
     return configurationBars("communication-chart", series, timeUnits, formatSeconds, { texts });
   }
 
