@@ -21,7 +21,8 @@
 //   ends                {"first": 2, "last": 2}                 as the others
 //   receives            with_sends, when_needed, one_ahead,     as PyTorch and Megatron have it
 //                       exchanged (schedule/messages.hpp)
-//   sends               unawaited, next_kernel, next_send       as PyTorch and Megatron have it
+//   sends               unawaited, next_kernel, next_send,      as PyTorch and Megatron have it
+//                       own_backward (schedule/messages.hpp)
 //   embedding_counts,   true: counts as a layer where they are  false
 //   loss_counts         dealt out
 //
