@@ -220,10 +220,17 @@ std::vector<ValueId> GradientReductions::bring_home(std::vector<ValueId> gradien
   return home;
 }
 
-void GradientReductions::note_model_axes(const Write& write) {
-  for (const AxisRef& axis : builder_.value(write.gradient).sharding.partial) {
-    if (!overlaps_any(axis, data_axes_)) model_axes_[write.parameter].push_back(axis);
+GradientReductions::Together GradientReductions::together(const std::vector<Write>& writes) {
+  Together all;
+  for (const Write& write : writes) {
+    all.gradients.push_back(write.gradient);
+    all.targets.push_back(targets_.at(write.parameter));
+    all.parameters.push_back(write.parameter);
+    for (const AxisRef& axis : builder_.value(write.gradient).sharding.partial) {
+      if (!overlaps_any(axis, data_axes_)) model_axes_[write.parameter].push_back(axis);
+    }
   }
+  return all;
 }
 
 AxisList GradientReductions::model_axes(TensorId parameter) const {
@@ -329,15 +336,7 @@ std::vector<ValueId> GradientReductions::kept(std::vector<ValueId> gradients,
 
 void GradientReductions::reduce_together(const std::vector<Write>& writes, const std::string& unit,
                                          BlockPass& pass, std::vector<Item>& items) {
-  std::vector<ValueId> made;
-  std::vector<Sharding> shardings;
-  std::vector<TensorId> parameters;
-  for (const Write& write : writes) {
-    made.push_back(write.gradient);
-    shardings.push_back(targets_.at(write.parameter));
-    parameters.push_back(write.parameter);
-    note_model_axes(write);
-  }
+  auto [made, shardings, parameters] = together(writes);
   const std::vector<ValueId> sources = cast_to_reduce(std::move(made), shardings, unit, items);
   const GradientsReduced reason{unit, parameters};
   // Reduced, then added up; what is not reduced in each microbatch is when it is added up.

@@ -60,7 +60,13 @@ class GradientReductions {
   void copy_sums(std::vector<ValueId>& sums, const std::vector<TensorId>& parameters,
                  const std::vector<Sharding>& targets, std::string_view unit,
                  std::vector<Item>& items);
-  void note_model_axes(const Write& write);
+  struct Together {  // gradients that are reduced in one go, one for each parameter
+    std::vector<ValueId> gradients;
+    std::vector<Sharding> targets;
+    std::vector<TensorId> parameters;
+  };
+  // Notes the model axes over which they are partial sums.
+  [[nodiscard]] Together together(const std::vector<Write>& writes);
   // How a gradient that is made so lies when it is added up: reduced as far as it is in every
   // microbatch. Mean-scattered over data and whole over replicas, it is a sum over these until the
   // last.

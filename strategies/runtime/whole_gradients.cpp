@@ -101,15 +101,7 @@ void GradientReductions::copy_sums(std::vector<ValueId>& sums,
 
 void GradientReductions::reduce_sums(const std::vector<Write>& writes, const std::string& unit,
                                      std::vector<Item>& items) {
-  std::vector<ValueId> sums;
-  std::vector<Sharding> targets;
-  std::vector<TensorId> parameters;
-  for (const Write& write : writes) {
-    sums.push_back(write.gradient);
-    targets.push_back(targets_.at(write.parameter));
-    parameters.push_back(write.parameter);
-    note_model_axes(write);
-  }
+  auto [sums, targets, parameters] = together(writes);
   copy_sums(sums, parameters, targets, unit, items);
   keep(parameters, kept(bring_home(sums, targets, {unit, parameters}, items), unit, items));
 }

@@ -269,15 +269,27 @@ def run_family(family, architecture, arguments, counts):
             print(f"    {message}", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def options(description, drawn, changes):
+    """What every drawing is told: of `drawn` (families, cases), how many keys change."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shardsim")
-    parser.add_argument("--only", default="", help="families whose class contains this")
-    parser.add_argument("--task", default="CAUSAL_LM", help="of transformers' tables; MODEL: layers alone")
-    parser.add_argument("--count", type=int, default=3, help="configurations of each family")
-    parser.add_argument("--changes", type=int, default=4, help="keys that change, at most")
+    parser.add_argument("--only", default="", help=f"{drawn} whose name contains this")
+    parser.add_argument("--count", type=int, default=3, help=f"configurations of each of the {drawn}")
+    parser.add_argument("--changes", type=int, default=changes, help="keys that change, at most")
     parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def told(counts):
+    """Says them; the exit status."""
+    print(", ".join(f"{number} {what}" for what, number in counts.items()))
+    return 1 if counts["differ"] else 0
+
+
+def main():
+    parser = options(__doc__, "families", changes=4)
+    parser.add_argument("--task", default="CAUSAL_LM", help="of transformers' tables; MODEL: layers alone")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     known = known_architectures(arguments.shardsim)
@@ -287,8 +299,7 @@ def main():
         for architecture in sorted(known.intersection(classes_of(entry))):
             if arguments.only in architecture and family not in OTHERWISE:
                 run_family(family, architecture, arguments, counts)
-    print(", ".join(f"{number} {what}" for what, number in counts.items()))
-    return 1 if counts["differ"] else 0
+    return told(counts)
 
 
 if __name__ == "__main__":

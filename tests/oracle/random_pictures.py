@@ -10,7 +10,6 @@ case that differs is made smaller, key by key, before it is printed. Saved activ
 much as the case itself does, where nothing is drawn.
 """
 
-import argparse
 import contextlib
 import io
 import json
@@ -25,7 +24,7 @@ import torch
 
 import eager_records
 from models import predicted_shapes
-from random_configurations import ACTIVATIONS, is_refusal
+from random_configurations import ACTIVATIONS, is_refusal, options, told
 
 # Of inputs and losses, which a case says; of runs and files; or without a meaning of their own.
 LEFT = {"image_size", "num_channels", "patch_size", "num_labels", "sample_size", "in_channels", "use_cache",
@@ -135,14 +134,7 @@ def run_case(case, arguments, counts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shardsim")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--count", type=int, default=3, help="configurations of each case")
-    parser.add_argument("--changes", type=int, default=3, help="keys that change, at most")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = options(__doc__, "cases", changes=3).parse_args()
     warnings.simplefilter("ignore")
     with open(os.path.join(os.path.dirname(__file__), "eager_cases.json"), encoding="utf-8") as file:
         cases = json.load(file)
@@ -152,8 +144,7 @@ def main():
     for case in cases:
         if arguments.only in case["name"]:
             run_case(case, arguments, counts)
-    print(", ".join(f"{number} {what}" for what, number in counts.items()))
-    return 1 if counts["differ"] else 0
+    return told(counts)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ ModelSpec moss_transcribe(const Config& c) {
   c.pass_over({"audio_chunk_size"});
   ModelSpec spec = text_of(c, "qwen3", true);
   const std::int64_t hidden =
-      add_audio_tower(spec, nested(c, "audio_config"), ear, {1024, 80, 24, 16, 4096});
+      add_audio_tower(spec, nested(c, "audio_config"), ear,
+                      {.hidden = 1024, .bins = 80, .layers = 24, .heads = 16, .width = 4096});
   const std::int64_t out = spec.stacks.back().hidden;
   add_projector(spec, hidden * c.size("audio_merge_size", 4), out, c.flag("projector_bias", true));
   add_norm(spec, std::string(between) + "norm", out, true);

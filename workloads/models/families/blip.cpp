@@ -53,16 +53,7 @@ ModelSpec blip_text(const Config& c, const std::string& prefix) {
   Stack& stack = spec.stacks[0];
   stack.prefix = prefix + "encoder.layer";
   stack.norm = {};
-  const std::string at = prefix + "embeddings.";
-  stack.input = TokenEmbedding{.name = at + "word_embeddings",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .positions = at + "position_embeddings",
-                               .position_rows = c.size("max_position_embeddings", 512),
-                               .position_numbers = PositionNumbers::stored,
-                               .norm = layer_norm(at + "LayerNorm"),
-                               .dropout_name = at + "dropout",
-                               .dropout = c.rate("hidden_dropout_prob", 0)};
+  stack.input = bert_words(c, n, prefix + "embeddings.", c.rate("hidden_dropout_prob", 0));
   return spec;
 }
 

@@ -40,6 +40,18 @@ LayerKind bert_layer(const Config& c, const Sizes& n) {
                    {.body = mlp, .joined = layer_norm("output.LayerNorm"), .dropout = dropout}}};
 }
 
+TokenEmbedding bert_words(const Config& c, const Sizes& n, const std::string& at, double dropout) {
+  return {.name = at + "word_embeddings",
+          .vocab = n.vocab,
+          .width = n.hidden,
+          .positions = at + "position_embeddings",
+          .position_rows = c.size("max_position_embeddings", 512),
+          .position_numbers = PositionNumbers::stored,
+          .norm = layer_norm(at + "LayerNorm"),
+          .dropout_name = at + "dropout",
+          .dropout = dropout};
+}
+
 ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta, bool may_lack_types) {
   const Sizes n = read_sizes(c, {.tied = true, .activation = "gelu"});
   const LayerKind layer = bert_layer(c, n);
@@ -48,20 +60,15 @@ ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta, bo
   Stack& stack = spec.stacks[0];
   stack.prefix = prefix + "encoder.layer";
   stack.norm = {};
-  stack.input = TokenEmbedding{
-      .name = at + "word_embeddings",
-      .vocab = n.vocab,
-      .width = n.hidden,
-      .positions = at + "position_embeddings",
-      .position_rows = c.size("max_position_embeddings", 512),
-      .position_offset = roberta ? c.count("pad_token_id", 1) + 1 : 0,
-      .position_numbers = roberta ? PositionNumbers::per_example : PositionNumbers::stored,
-      .types = at + "token_type_embeddings",
-      .type_rows = may_lack_types ? c.count("type_vocab_size", 2) : c.size("type_vocab_size", 2),
-      .types_per_example = roberta,
-      .norm = layer_norm(at + "LayerNorm"),
-      .dropout_name = at + "dropout",
-      .dropout = c.rate("hidden_dropout_prob", 0.1)};
+  TokenEmbedding input = bert_words(c, n, at, c.rate("hidden_dropout_prob", 0.1));
+  input.types = at + "token_type_embeddings";
+  input.type_rows = may_lack_types ? c.count("type_vocab_size", 2) : c.size("type_vocab_size", 2);
+  if (roberta) {
+    input.position_offset = c.count("pad_token_id", 1) + 1;
+    input.position_numbers = PositionNumbers::per_example;
+    input.types_per_example = true;
+  }
+  stack.input = input;
   spec.head = {.kind = HeadKind::pooler, .name = prefix + "pooler.dense"};
   return spec;
 }
@@ -268,15 +275,7 @@ ModelSpec distilbert(const Config& c, const std::string& prefix) {
   Stack& stack = spec.stacks[0];
   stack.prefix = prefix + "transformer.layer";
   stack.norm = {};
-  stack.input = TokenEmbedding{.name = at + "word_embeddings",
-                               .vocab = n.vocab,
-                               .width = n.hidden,
-                               .positions = at + "position_embeddings",
-                               .position_rows = c.size("max_position_embeddings", 512),
-                               .position_numbers = PositionNumbers::stored,
-                               .norm = layer_norm(at + "LayerNorm"),
-                               .dropout_name = at + "dropout",
-                               .dropout = dropout};
+  stack.input = bert_words(c, n, at, dropout);
   spec.head = {.kind = HeadKind::none};
   return spec;
 }

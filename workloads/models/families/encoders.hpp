@@ -14,6 +14,9 @@ namespace shardsim::models {
 [[nodiscard]] Attention encoder_attention(const Sizes& n, double dropout);
 // Norms of the sums, BERT's names; the head is a pooler.
 [[nodiscard]] LayerKind bert_layer(const Config& c, const Sizes& n);
+// Words and places under `at`, normed, of which a part is dropped; without types of tokens.
+[[nodiscard]] TokenEmbedding bert_words(const Config& c, const Sizes& n, const std::string& at,
+                                        double dropout);
 // `may_lack_types`: of a class without a table of token types, or where the file has none of them.
 [[nodiscard]] ModelSpec bert_like(const Config& c, const std::string& prefix, bool roberta,
                                   bool may_lack_types = false);

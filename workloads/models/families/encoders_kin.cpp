@@ -41,19 +41,13 @@ ModelSpec albert_like(const Config& c, const std::string& prefix) {
   }
   stack.norm = {};
   const std::string at = prefix + "embeddings.";
-  stack.input = TokenEmbedding{.name = at + "word_embeddings",
-                               .vocab = n.vocab,
-                               .width = c.size("embedding_size", 128),
-                               .positions = at + "position_embeddings",
-                               .position_rows = c.size("max_position_embeddings", 512),
-                               .position_numbers = PositionNumbers::stored,
-                               .types = at + "token_type_embeddings",
-                               .type_rows = c.size("type_vocab_size", 2),
-                               .norm = layer_norm(at + "LayerNorm"),
-                               .dropout_name = at + "dropout",
-                               .dropout = c.rate("hidden_dropout_prob", 0),
-                               .project = prefix + "encoder.embedding_hidden_mapping_in",
-                               .project_last = true};
+  TokenEmbedding input = bert_words(c, n, at, c.rate("hidden_dropout_prob", 0));
+  input.width = c.size("embedding_size", 128);
+  input.types = at + "token_type_embeddings";
+  input.type_rows = c.size("type_vocab_size", 2);
+  input.project = prefix + "encoder.embedding_hidden_mapping_in";
+  input.project_last = true;
+  stack.input = input;
   spec.head = {.kind = HeadKind::pooler, .name = prefix + "pooler"};
   return spec;
 }

@@ -20,7 +20,8 @@ ModelSpec gemma3(const Config& c) {
   const Config images = images_of(c);
   ModelSpec spec =
       inside(gemma3_text(text), "model.language_model.", "lm_head", is_tied(c, text, true));
-  copy_numbers_of_images(c, spec, 262144);
+  constexpr std::int64_t usual_image_token = 262144;  // configuration_gemma3.py
+  copy_numbers_of_images(c, spec, usual_image_token);
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.");
   spec.apart.push_back({"model.multi_modal_projector.mm_input_projection_weight",
                         {hidden, spec.stacks.back().hidden}});

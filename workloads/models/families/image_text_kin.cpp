@@ -72,7 +72,8 @@ ModelSpec paligemma(const Config& c) {
   const Config images = images_of(c);
   images.pass_over({"num_image_tokens", "projector_hidden_act"});
   c.pass_over({"hidden_size", "vocab_size", "_vocab_size"});  // text_config says them
-  copy_numbers_of_images(c, spec, 256000);
+  constexpr std::int64_t usual_image_token = 256000;          // configuration_paligemma.py
+  copy_numbers_of_images(c, spec, usual_image_token);
   const std::int64_t hidden = add_siglip_tower(spec, images, "model.vision_tower.");
   add_linear(spec, std::string(projector) + "linear", c.size("projection_dim", 2048), hidden, true);
   return spec;
