@@ -45,9 +45,10 @@ CallLists calls_of(const EmitInput& input) {
   CallLists lists = with_messages(
       (in_shards || has_turns) && !loops ? with_unshards(schedule) : computations(schedule),
       schedule.shape, input.receives);
-  for (std::vector<Call>& calls : lists) {
-    if (in_shards) break;
-    std::erase_if(calls, [](const Call& call) { return call.kind >= Call::Kind::unshard; });
+  if (!in_shards) {
+    for (std::vector<Call>& calls : lists) {
+      std::erase_if(calls, [](const Call& call) { return call.kind >= Call::Kind::unshard; });
+    }
   }
   if (!in_shards || !loops) return lists;
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {

@@ -178,13 +178,16 @@ void ProgramEmitter::join_outputs(std::int16_t stage) {
   if (!input_.runtime.returns_outputs || at(stage) + 1 != input_.stages.size()) return;
   const std::vector<BufferIndex> parts = buffers_.kept_to_end();
   if (parts.empty()) return;
+  const std::vector<Value>& values = input_.step.values;
+  const auto output =
+      std::find_if(values.begin(), values.end(), [](const Value& value) { return value.to_end; });
   Buffer joined = buffers_[parts.front()].buffer;
   joined.name = tables_.name("outputs");
   joined.bytes = static_cast<std::int64_t>(parts.size()) * joined.bytes;
   const BufferIndex whole = buffers_.open_of_program(joined);
   set_phase(Phase::optimizer);
   buffers_[whole].buffer.allocated_by =
-      emit_kernel({"copy", KernelClass::memory, DType::bf16, Flops(0), 2 * joined.bytes},
+      emit_kernel({"copy", KernelClass::memory, output->dtype, Flops(0), 2 * joined.bytes},
                   "outputs joined", parts, {whole});
 }
 

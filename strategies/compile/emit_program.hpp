@@ -103,8 +103,9 @@ class ProgramEmitter {
   void open_step_rooms(), note_first_gradient(), close_step_rooms();
   void reduce_waiting(), reduce_last();
   [[nodiscard]] bool fills_rooms() const;
-  BufferIndex place_of(const OpenBucket& bucket);
-  void fill_room(OpenBucket&bucket), deal_out(const std::vector<std::size_t>&parameters);
+  [[nodiscard]] BufferIndex place_of(const OpenBucket& bucket);
+  void fill_room(OpenBucket& bucket);
+  void deal_out(const std::vector<std::size_t>& parameters);
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   std::size_t handed_over(const BlockPass& pass, std::size_t writes);
   void count_gradient(std::size_t number);
