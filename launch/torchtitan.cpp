@@ -337,6 +337,9 @@ void from_experiment(const Json& resolved, const Json& config, const Place& plac
   add_type_facts(workload["precision"], facts);
   add_checkpoint_facts(workload["rematerialization"], facts);
   if (json_at(strategy, "product_overlap") == "asynchronous") facts.set("strategy.async_tp", true);
+  if (json_at(strategy, "checkpointed_calls") == "repeated") {
+    facts.set("strategy.spmd_backend", "spmd_types");
+  }
   if (facts.has("mesh.tp")) facts.set("strategy.loss_parallel", strategy["loss_parallel"]);
   if (json_at(strategy, "offload.parameters") == "cpu") facts.set("arg.on_host", true);
   const bool reshards = strategy.value("reshard_after_forward", Json(!staged)) == true;

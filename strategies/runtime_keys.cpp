@@ -30,6 +30,9 @@ void read_runtime_keys(const JsonReader& json, Runtime& runtime) {
     runtime.gathers.dtype = stored ? GatherDType::stored : GatherDType::compute;
   }
   read_enum(json, "reduce_each_microbatch", runtime.reductions.each_microbatch);
+  read_enum(json, "await_reductions", runtime.reductions.awaited);
+  read_choice(json, "checkpointed_calls", "repeated", runtime.repeats_calls);
+  read_choice(json, "table_gradients", "whole", runtime.whole_table_gradients);
   read_enum(json, "units", runtime.units);
   read_choice(json, "expert_units", "own", runtime.experts_apart);
   read_enum(json, "repeat_forward", runtime.repeats);
@@ -61,7 +64,10 @@ Json runtime_keys_to_json(const Runtime& runtime) {
           {"reduce_loss", runtime.averages_loss},
           {"reduce_each_microbatch",
            enum_name("reduce_each_microbatch", runtime.reductions.each_microbatch)},
+          {"await_reductions", enum_name("await_reductions", runtime.reductions.awaited)},
           {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
+          {"checkpointed_calls", runtime.repeats_calls ? "repeated" : "kept"},
+          {"table_gradients", runtime.whole_table_gradients ? "whole" : "part"},
           {"units", enum_name("units", runtime.units)},
           {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
           {"loss_chunks", runtime.loss_chunks},

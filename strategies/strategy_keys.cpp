@@ -179,6 +179,12 @@ const std::vector<StrategyKey> key_table = {
      "all; shards of fsdp_tutorial",
      "gradients that are reduced in every microbatch: all, those that a reduction leaves in "
      "shards (over the axes of these alone), or none before the last (no_sync)"},
+    {"await_reductions",
+     {"step", "microbatch"},
+     "",
+     "step; microbatch of fsdp1, fsdp2 and torchtitan",
+     "behind which backward pass computation waits for all reductions of gradients: the step's "
+     "last (FSDP2's set_is_last_backward(False) before it), or each microbatch's"},
     {"prefetch",
      {},
      "a number from 0 to 1024",
@@ -312,6 +318,18 @@ const std::vector<StrategyKey> key_table = {
      "with_unit",
      "gradients that are sums over the model axis, too (norms under sequence parallelism): over it "
      "in one call with their block's, as shards, or whole before that, one by one (PyTorch)"},
+    {"checkpointed_calls",
+     {"kept", "repeated"},
+     "",
+     "kept; repeated of torchtitan with \"spmd_backend\": \"spmd_types\"",
+     "where the policy every_other_product computes a layer again: what calls scatter and exchange "
+     "is kept, or they come again (calls of torch.distributed, which that policy does not know)"},
+    {"table_gradients",
+     {"part", "whole"},
+     "",
+     "part; whole of fsdp1 and fsdp2",
+     "the gradient of a split table of embeddings: of the device's part, or of all rows, of which "
+     "it takes its part then (DTensor)"},
     {"repeat_forward",
      {"first", "when_needed", "to_end"},
      "",

@@ -46,7 +46,7 @@ void keep_result(const Item& made, std::size_t repeated, BlockPass& backward, Sp
 
 // Of products that the policy names and of calls.
 std::vector<ValueId> cached_results(const Block& block, const BlockProgram& program,
-                                    const SpmdStep& step) {
+                                    bool keeps_calls, const SpmdStep& step) {
   const auto kept = saved_by_policy(block, every_other_product);
   const std::set<TensorId> saved(kept.begin(), kept.end());
   std::vector<ValueId> results;
@@ -55,7 +55,7 @@ std::vector<ValueId> cached_results(const Block& block, const BlockProgram& prog
         item.kind == TaskKind::kernel && item.kernel.kernel_class == KernelClass::matmul;
     for (const ValueId result : item.results) {
       const bool is_saved = is_product && saved.contains(step.values[at(result)].tensor);
-      if (is_saved || is_kept_call(item)) results.push_back(result);
+      if (is_saved || (keeps_calls && is_kept_call(item))) results.push_back(result);
     }
   }
   return results;
@@ -89,12 +89,13 @@ void keep_calls(const Workload& workload, const Rematerialization& policy, SpmdS
 }
 
 void hold_cached_products(const Workload& workload, const Rematerialization& policy,
-                          SpmdStep& step) {
+                          bool keeps_calls, SpmdStep& step) {
   if (!is_policy(policy)) return;
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {
     if (!workload.blocks[b].is_layer) continue;
-    for (const ValueId result : cached_results(workload.blocks[b], step.blocks[b], step)) {
-      hold(result, step.blocks[b].backward, step);
+    BlockProgram& program = step.blocks[b];
+    for (const ValueId result : cached_results(workload.blocks[b], program, keeps_calls, step)) {
+      hold(result, program.backward, step);
     }
   }
 }

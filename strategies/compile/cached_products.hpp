@@ -20,8 +20,9 @@ namespace shardsim {
 // as the policy has reduce_scatter_tensor and all_to_all_single; what goes into them is.
 void keep_calls(const Workload& workload, const Rematerialization& policy, SpmdStep& step);
 
-// `step` as partitioned: the first kernel of a layer's backward pass reads what is cached.
+// `step` as partitioned: the first kernel of a layer's backward pass reads what is cached, of calls
+// if these are kept.
 void hold_cached_products(const Workload& workload, const Rematerialization& policy,
-                          SpmdStep& step);
+                          bool keeps_calls, SpmdStep& step);
 
 }  // namespace shardsim

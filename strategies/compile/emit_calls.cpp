@@ -205,7 +205,7 @@ void ProgramEmitter::reduce(std::int16_t stage) {
     last_reduced_ = static_cast<TaskId>(program_.tasks.size()) - 1;
   }
   issued_after_ = no_task;
-  copied_in_.clear();  // all are waited for
+  held_gradients_.give_back(last_reduced_);  // all are waited for
 }
 
 std::vector<BlockInstance> ProgramEmitter::root_first(std::int16_t stage) const {

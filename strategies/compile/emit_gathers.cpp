@@ -60,7 +60,9 @@ void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
 }
 
 // For what may be under way with that unit at work, where the runtime asks for it already. What
-// lies between two stacks of layers gathers nothing: it is the root's, which is there.
+// lies between two stacks of layers gathers nothing: it is the root's, which is there. Chunks of
+// the loss have theirs gathered by a call of their own (torchtitan 0.3, components/loss.py:
+// unshard).
 void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit) {
   const Gathers& gathers = input_.runtime.gathers;
   const bool asks = phase_ == Phase::forward ? gathers.asked == Asked::ahead
@@ -70,7 +72,10 @@ void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of
   std::size_t next = k;
   std::size_t others = 0;  // that are at work before the one that is asked for
   for (int ahead = 0; ahead < gathers.ahead; ++ahead) {
-    const bool goes_within = unit == Of::block && segments[next].pass.pass->inner.has_value();
+    const bool is_of_chunks =
+        phase_ == Phase::forward && program_of(segments[next].instance).loss_in_chunks;
+    const bool goes_within =
+        unit == Of::block && segments[next].pass.pass->inner.has_value() && !is_of_chunks;
     unit = goes_within ? Of::within : Of::block;
     if (!goes_within) {
       const auto behind = segments.begin() + static_cast<std::ptrdiff_t>(next) + 1;
@@ -149,7 +154,9 @@ void ProgramEmitter::copy_out(Segment& segment, Of unit) {
   if (!std::exchange(copies, false)) return;
   if (phase_ == Phase::forward) free_copied_out();
   const BufferIndex flat = copy_out(segment.pass, unit, segment.instance.ordinal);
-  if (phase_ == Phase::forward && flat != no_buffer) copied_out_.push_back(flat);
+  const bool is_of_chunks = unit == Of::within && program_of(segment.instance).loss_in_chunks;
+  const bool holds = phase_ == Phase::forward && !is_of_chunks;  // but for a call of its own
+  if (holds && flat != no_buffer) copied_out_.push_back(flat);
 }
 
 // In forward what a unit has come in stays until the next one copies, or the pass ends (FSDP2,

@@ -112,6 +112,7 @@ void ProgramEmitter::backward(const Action& action, Part part) {
     run_segment(passage, k, phases[static_cast<std::size_t>(part)]);
   }
   reduce_last();
+  if (!has_stages_) await_reductions();
   if (part == Part::weight && input_.runtime.retains_graph) hold_graph(action.stage);
   if (part != Part::weight) end_passage(action, passage);
 }

@@ -241,20 +241,6 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
   if (!flat_.empty()) run_modules(k, pass.body.size());
 }
 
-void ProgramEmitter::accumulate(const ResolvedPass& pass, std::int64_t i) {
-  if (is_first_pass_) {
-    for (const auto& [sum, summand] : pass.pass->sums) {
-      for_each_buffer(sum, i, [&, into = sum, from = summand](std::int64_t k) {
-        buffers_.entry(into, k) = buffers_.buffer_of(from, k);
-      });
-    }
-  } else {
-    emit_items(pass.additions, i);
-  }
-  const bool at_the_end = has_stages_ && input_.runtime.reductions.after_last_backward;
-  if (is_last_pass_ && !at_the_end) emit_items(pass.last_reductions, i);
-}
-
 // In a pipeline what backward has read stays for the next microbatch.
 bool ProgramEmitter::stays(Phase phase) const {
   if (!has_stages_ || phase == Phase::forward) return false;
@@ -272,22 +258,6 @@ bool ProgramEmitter::may_give_back(const Item& item, std::int64_t i) {
       return buffers_.buffer_of(result, i) == buffers_.buffer_of(operand, i);
     });
   });
-}
-
-// What a unit has copied in lies there until the next unit copies, which waits for the reduction
-// that reads it (FSDP2, _fsdp_param_group.py, post_backward: reduce_scatter_states).
-void ProgramEmitter::hold_copied_in(const Item& reduction, std::int64_t i) {
-  std::vector<BufferIndex> read;
-  for (const ValueId operand : reduction.operands) {
-    if (buffers_.value(operand).category != BufferCategory::communication) continue;
-    for_each_buffer(operand, i,
-                    [&](std::int64_t k) { read.push_back(buffers_.buffer_of(operand, k)); });
-  }
-  if (read.empty()) return;
-  for (const BufferIndex buffer : std::exchange(copied_in_, std::move(read))) {
-    if (kernel_before_ < buffers_[buffer].buffer.allocated_by) continue;
-    buffers_.use(buffer, kernel_before_, static_cast<std::size_t>(Stream::compute));
-  }
 }
 
 std::uint8_t ProgramEmitter::stream_of(const Item& item) const {
@@ -362,9 +332,6 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
   task.microbatch = microbatch_;
   const TaskId id = add_task(task, after_);
   if (computes) kernel_before_ = std::exchange(last_kernel_, id);
-  const bool copies = input_.runtime.reductions.copies == GradientCopies::chunks;
-  if (copies && item.stream == Stream::reductions && is_scatter(item)) hold_copied_in(item, i);
-
   for (const ValueId operand : item.operands) {
     for_each_buffer(operand, i, [&](std::int64_t k) {
       buffers_.use(buffers_.buffer_of(operand, k), id, task.stream);
@@ -382,7 +349,9 @@ void ProgramEmitter::emit_item(const ResolvedItem& resolved, std::int64_t i, Tas
     });
   }
   if (in_place && phase_ == Phase::backward_weight) cast_apart(item, id);
-  if (item.stream == Stream::reductions && may_give_back(item, i)) last_reduction_ = id;
+  if (item.stream != Stream::reductions) return;
+  if (may_give_back(item, i)) last_reduction_ = id;
+  if (input_.runtime.reductions.copies == GradientCopies::chunks) hold_gradients(item, i);
 }
 
 }  // namespace shardsim

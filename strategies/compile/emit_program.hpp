@@ -30,6 +30,7 @@
 
 #include "plan/plan.hpp"
 #include "strategies/compile/emit.hpp"
+#include "strategies/compile/held_gradients.hpp"
 #include "strategies/compile/open_parameters.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/compile/shift_loop.hpp"
@@ -287,7 +288,8 @@ class ProgramEmitter {
   [[nodiscard]] bool reads_parameter(const Item& item) const;
   [[nodiscard]] std::size_t end_of_modules(const ResolvedPass& pass) const;
   [[nodiscard]] bool may_give_back(const Item& item, std::int64_t i);
-  void hold_copied_in(const Item& reduction, std::int64_t i);
+  void hold_gradients(const Item& reduction, std::int64_t i);
+  void await_reductions();
   void free_copied_out();
   void hold_graph(std::int16_t stage);
   // Of the segment that comes after so many others.
@@ -357,7 +359,7 @@ class ProgramEmitter {
   std::vector<TaskId> segment_ends_;                  // last kernel of every segment so far
   std::vector<TaskId> segment_reductions_;            // last_reduction_ of every segment so far
   TaskId last_kernel_ = no_task, kernel_before_ = no_task;
-  std::vector<BufferIndex> copied_in_;   // by the last unit, for its reduction
+  HeldGradients held_gradients_{buffers_};
   std::vector<BufferIndex> copied_out_;  // what the last unit has been gathered into, in forward
   TaskId last_reduction_ = no_task;      // of this segment that gives memory back
   TaskId awaited_ = no_task;             // by the next kernel

@@ -77,9 +77,9 @@ std::int32_t casts_of_expert(const NarrowProducts& products) {
 }
 
 void list_kernels(Compilation& c) {
-  const bool has_dtensors = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
-  bool spreads_loss = has_dtensors;
-  keep_calls(c.workload, c.step.rematerialization, c.spmd);
+  bool spreads_loss = c.strategy.runtime.reductions.model_sums == ModelSums::apart;
+  const bool keeps_calls = !c.strategy.runtime.repeats_calls;
+  if (keeps_calls) keep_calls(c.workload, c.step.rematerialization, c.spmd);
   if (c.strategy.kernels.is_null()) {
     c.spmd = with_padded_products(std::move(c.spmd));
   } else {
@@ -89,10 +89,12 @@ void list_kernels(Compilation& c) {
     if (choice.experts_in_turn) choice.casts_of_expert = casts_of_expert(c.step.precision.products);
     spreads_loss &= !choice.loss_in_place && !choice.compiled_loss;
     c.spmd = list_kernels(std::move(c.spmd), choice);
-    if (choice.stack == "eager") hold_cached_products(c.workload, c.step.rematerialization, c.spmd);
+    if (choice.stack == "eager") {
+      hold_cached_products(c.workload, c.step.rematerialization, keeps_calls, c.spmd);
+    }
   }
   if (spreads_loss) spread_split_loss(c.spmd);
-  if (has_dtensors) make_whole_tables(c.spmd);
+  if (c.strategy.runtime.whole_table_gradients) make_whole_tables(c.spmd);
   if (c.strategy.runtime.returns_outputs && c.strategy.pipeline) keep_outputs(c.spmd);
   hold_rows(c.workload, c.spmd);
 }
@@ -101,7 +103,8 @@ void make_calls(Compilation& c) {
   const Runtime& runtime = c.strategy.runtime;
   check_loss_chunks(c.workload, c.layout, c.strategy);
   check_exchange_overlap(c.strategy, c.step);
-  const Units units(c.workload, c.stages, runtime.units, runtime.experts_apart);
+  const bool deals_experts = c.layout.experts && !c.layout.experts->parallel.empty();
+  const Units units(c.workload, c.stages, runtime.units, runtime.experts_apart, deals_experts);
   const std::string axis = c.strategy.pipeline ? c.strategy.pipeline->axis : "";
   c.spmd =
       make_calls(std::move(c.spmd), c.workload, c.mesh, c.layout, units, axis, runtime, c.step);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/json.hpp"
@@ -29,11 +30,20 @@ void split_context_as_torch(const Mesh& mesh, const AxisRoles& roles, Strategy& 
   options.context.states = StateMethod::refused;  // of attention alone
 }
 
+// Over an axis that says in its name that it is of replicas there are no shards: beside none of
+// another name, units stay whole and their gradients are all-reduced (fully_shard over a mesh whose
+// shard axis is of one device; torchtitan's data_parallel_replicate_degree alone).
+bool has_shards(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles) {
+  if (is_given(strategy, "shard_axis") || has_axis(mesh, roles, AxisRole::shard)) return true;
+  return std::any_of(mesh.axes().begin(), mesh.axes().end(), [&](const MeshAxis& axis) {
+    return axis.size > 1 && axis.name != "dp_replicate" && roles.of(axis.name) == AxisRole::batch;
+  });
+}
+
 // What FSDP of both versions and DTensors do.
 void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles,
                    Strategy& options) {
-  options.shards_parameters =
-      has_axis(mesh, roles, AxisRole::shard) || has_axis(mesh, roles, AxisRole::batch);
+  options.shards_parameters = has_shards(strategy, mesh, roles);
   options.splits_model = has_axis(mesh, roles, AxisRole::model);
   options.loss_parallel = false;  // a context of its own, torch.distributed.tensor.parallel
   Runtime& runtime = options.runtime;
@@ -42,6 +52,8 @@ void begin_sharded(const JsonReader& strategy, const Mesh& mesh, const AxisRoles
   runtime.gathers.copied_out = true;
   runtime.reductions.copies = GradientCopies::chunks;
   runtime.reductions.model_sums = ModelSums::apart;
+  runtime.reductions.awaited = AwaitReductions::microbatch;
+  runtime.whole_table_gradients = true;
   runtime.repeats = RepeatForward::when_needed;
   runtime.returns_outputs = has_axis(mesh, roles, AxisRole::stages);
   read_kernels(strategy, options);
@@ -72,7 +84,8 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   options.runtime.repeats = RepeatForward::to_end;  // distributed/activation_checkpoint.py, 0.3
   options.runtime.units = UnitsOf::layers_and_ends;
   options.runtime.clips = true;
-  options.runtime.returns_outputs = false;  // torchtitan 0.3.0, trainer.py
+  options.runtime.whole_table_gradients = false;  // models/common/embedding.py, 0.3
+  options.runtime.returns_outputs = false;        // torchtitan 0.3.0, trainer.py
   if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
 }
 
@@ -103,6 +116,12 @@ void finish_torchtitan(const JsonReader& strategy, const Mesh& mesh, Strategy& o
   // exchanged rows, so each layer has the next one's parameters gathered beforehand.
   const bool exchanges = options.experts && !options.experts->parallel.empty();
   if (exchanges && !is_given(strategy, "ask_ahead")) options.runtime.gathers.asked = Asked::ahead;
+  if (is_given(strategy, "spmd_backend")) {
+    // spmd_types 0.2 calls torch.distributed itself, not the operators that are saved.
+    options.runtime.repeats_calls =
+        strategy.at("spmd_backend").choice({"partial_dtensor", "full_dtensor", "spmd_types"}) ==
+        "spmd_types";
+  }
   if (is_given(strategy, "async_tp") && strategy.at("async_tp").boolean()) {
     options.runtime.product_overlap = ProductOverlap::asynchronous;
   }
@@ -169,7 +188,7 @@ Framework fsdp2_framework() {
 Framework torchtitan_framework() {
   return {.name = "torchtitan",
           .meaning = "torchtitan: fully_shard, sequence and loss parallel tensor parallelism",
-          .keys = {"async_tp", "kernels"},
+          .keys = {"async_tp", "kernels", "spmd_backend"},
           .precision = mixed_precision,
           .rematerialization = {{"selective", R"({"policy": "every_other_product"})"}},
           .begin = begin_torchtitan,

@@ -13,6 +13,8 @@
 //
 //   key             of          values            when left out
 //   async_tp        torchtitan  true, false       false
+//   spmd_backend    torchtitan  partial_dtensor,  partial_dtensor
+//                               full_dtensor, spmd_types
 //   bucket_cap_mb   ddp         a number          25, with a first bucket of 1
 //   kernels, context  all       framework.hpp
 //

@@ -99,6 +99,7 @@ class Partitioner {
     const Block& block = workload_.blocks[b];
     BlockProgram& program = builder_.step.blocks[b];
     forget_brought();
+    repeats_ = repeats_forward(block);
     for (const TensorId carry : block.carries_in) program.carries_in.push_back(home_of(carry));
     bring_inputs(b, program.forward);
     for (const Op& op : block.forward) visit(op, program.forward);
@@ -305,7 +306,8 @@ class Partitioner {
     const ValueId brought = builder_.bring(in_parts(home), needed, Stream::activations,
                                            OpReads{&op, home, needed}, pass.body);
     brought_[tensor].push_back(brought);
-    const bool keeps_brought = layout_.context.keeps_gathered || !heads_.empty();
+    const bool keeps_gathered = layout_.context.keeps_gathered && (op.recompute || !repeats_);
+    const bool keeps_brought = keeps_gathered || !heads_.empty();
     if (keeps_brought && splits_context(op) && op.function == Function::attention &&
         kept_for_backward_.contains(tensor)) {
       builder_.value(brought).category = BufferCategory::activations;
@@ -379,6 +381,7 @@ class Partitioner {
   AxisList heads_;  // or where these split its heads in its place
   std::vector<ValueId> home_;
   bool trains_;
+  bool repeats_ = false;  // backward of this block computes again, which gathers again
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::map<TensorId, ValueId> merged_;                // of a ring, as its backward pass reads it
   std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it

@@ -6,6 +6,11 @@
 
 namespace shardsim {
 
+bool repeats_forward(const Block& block) {
+  return std::any_of(block.backward.begin(), block.backward.end(),
+                     [](const Op& op) { return op.recompute; });
+}
+
 std::set<TensorId> kept_for_backward(const Workload& workload) {
   std::set<TensorId> kept;
   for (const Block& block : workload.blocks) {

@@ -20,6 +20,9 @@ namespace shardsim {
 // What the backward passes of blocks read, and what that lies in.
 [[nodiscard]] std::set<TensorId> kept_for_backward(const Workload& workload);
 
+// Does its backward pass compute anything of its forward pass again?
+[[nodiscard]] bool repeats_forward(const Block& block);
+
 class SavedInputs {
  public:
   // `home`: the value that stands for each tensor, which this changes. Without `shards` nothing is

@@ -80,7 +80,8 @@ ValueId SpmdBuilder::bring(ValueId from, const Sharding& to, Stream stream, cons
 std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& from,
                                                  const std::vector<Sharding>& to, Stream stream,
                                                  std::string_view name, const Reason& reason,
-                                                 std::vector<Item>& items) {
+                                                 std::vector<Item>& items, const Joins& joins) {
+  const auto tensor_of = [&](const Item& item) { return value(item.operands.front()).tensor; };
   std::vector<ValueId> arrived;
   std::vector<std::vector<Item>> rounds;  // the k-th step of every value
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -95,7 +96,8 @@ std::vector<ValueId> SpmdBuilder::bring_together(const std::vector<ValueId>& fro
       const auto same = std::find_if(calls.begin(), calls.end(), [&](const Item& call) {
         return call.collective.kind == item.collective.kind &&
                call.collective.axes == item.collective.axes &&
-               call.collective.dtype == item.collective.dtype;
+               call.collective.dtype == item.collective.dtype &&
+               (!joins || joins(tensor_of(call), tensor_of(item)));
       });
       if (same == calls.end()) {
         calls.push_back(std::move(item));

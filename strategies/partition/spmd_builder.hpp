@@ -1,6 +1,7 @@
 // Makes values and items of an SpmdStep; shared by the partitioner and the runtime's calls.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,11 +43,14 @@ class SpmdBuilder {
   ValueId bring(ValueId from, const Sharding& to, Stream stream, const Reason& reason,
                 std::vector<Item>& items);
   // One step of a reshard, taken by many values together: items with the same kind and axes become
-  // one call of that name. Answers the values that have arrived, in order.
+  // one call of that name, where `joins` of both tensors says so (nothing: all do). Answers the
+  // values that have arrived, in order.
+  using Joins = std::function<bool(TensorId, TensorId)>;
   [[nodiscard]] std::vector<ValueId> bring_together(const std::vector<ValueId>& from,
                                                     const std::vector<Sharding>& to, Stream stream,
                                                     std::string_view name, const Reason& reason,
-                                                    std::vector<Item>& items);
+                                                    std::vector<Item>& items,
+                                                    const Joins& joins = {});
   // The same shards on other devices, where `to` has the axes of each dimension in another order:
   // one permute.
   ValueId permute(ValueId from, const Sharding& to, Stream stream, Reason reason,

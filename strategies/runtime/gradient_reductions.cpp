@@ -84,16 +84,16 @@ std::vector<std::vector<Write>> GradientReductions::groups_of(const std::vector<
     return axes;
   };
   std::vector<std::vector<Write>> groups;
-  std::vector<AxisList> axes;  // of each group
   for (const Write& write : writes) {
-    AxisList own = axes_of(write);
-    const auto known =
-        static_cast<std::size_t>(std::find(axes.begin(), axes.end(), own) - axes.begin());
-    if (known == axes.size()) {
-      axes.push_back(std::move(own));
-      groups.emplace_back();
+    const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return axes_of(group.front()) == axes_of(write) &&
+             units_.are_together(group.front().parameter, write.parameter);
+    });
+    if (known == groups.end()) {
+      groups.push_back({write});
+    } else {
+      known->push_back(write);
     }
-    groups[known].push_back(write);
   }
   if (groups.size() == 1) return groups;
   std::stable_partition(groups.begin(), groups.end(), [&](const auto& group) {
@@ -238,85 +238,6 @@ AxisList GradientReductions::model_axes(TensorId parameter) const {
   return found != model_axes_.end() ? found->second : AxisList{};
 }
 
-bool GradientReductions::is_wide(ValueId gradient) const {
-  const Value& value = builder_.value(gradient);
-  const DType compute_dtype = builder_.tensor(builder_.tensor(value.tensor).primal).dtype;
-  return size_of(value.dtype) > size_of(reduce_dtype_) &&
-         size_of(value.dtype) > size_of(compute_dtype);
-}
-
-std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gradients,
-                                                        const std::vector<Sharding>& to,
-                                                        std::string_view unit,
-                                                        std::vector<Item>& items) {
-  std::vector<BufferCategory> categories;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const bool moves = builder_.value(gradients[i]).sharding != to[i];
-    categories.push_back(moves ? BufferCategory::communication : BufferCategory::gradients);
-  }
-  std::vector<ValueId> narrow;
-  std::vector<BufferCategory> of_narrow;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (is_wide(gradients[i])) continue;
-    narrow.push_back(gradients[i]);
-    of_narrow.push_back(categories[i]);
-  }
-  if (runtime_.copies == GradientCopies::flat && !narrow.empty()) {
-    items.push_back(
-        builder_.copy(fmt::format("{} gradients joined", unit), narrow, Stream::compute));
-  }
-  const std::size_t begin = items.size();
-  std::vector<ValueId> cast = cast_gradients(narrow, reduce_dtype_, of_narrow, unit, items);
-  copy_in(cast, of_narrow, unit, begin, items);
-  for (std::size_t i = 0, k = 0; i < gradients.size(); ++i) {
-    if (!is_wide(gradients[i])) gradients[i] = cast[k++];
-  }
-  return gradients;
-}
-
-// `begin`: where the kernel that has cast them is, where they are cast. What moves is copied, into
-// one array for all.
-void GradientReductions::copy_in(std::vector<ValueId>& cast,
-                                 const std::vector<BufferCategory>& categories,
-                                 std::string_view unit, std::size_t begin,
-                                 std::vector<Item>& items) {
-  if (cast.empty()) return;
-  if (runtime_.copies == GradientCopies::chunks) {
-    if (begin == items.size()) {
-      Item copy = builder_.copy(fmt::format("{} gradients copied in", unit), cast, Stream::compute);
-      for (std::size_t i = 0; i < cast.size() && reduces_now(); ++i) {
-        if (categories[i] != BufferCategory::communication) continue;
-        const Value from = builder_.value(cast[i]);
-        cast[i] = builder_.add_value(from.tensor, from.sharding, from.dtype, categories[i]);
-        copy.results.push_back(cast[i]);
-      }
-      items.push_back(std::move(copy));
-    }
-    items.back().stream = Stream::compute;
-  } else if (runtime_.copies == GradientCopies::flat) {
-    items.push_back(
-        builder_.copy(fmt::format("{} gradients divided", unit), cast, Stream::reductions));
-  }
-}
-
-std::vector<ValueId> GradientReductions::cast_gradients(
-    std::vector<ValueId> gradients, DType dtype, const std::vector<BufferCategory>& categories,
-    std::string_view unit, std::vector<Item>& items) {
-  std::vector<ValueId> cast_from, cast_to;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Value from = builder_.value(gradients[i]);
-    if (from.dtype == dtype) continue;
-    cast_from.push_back(gradients[i]);
-    gradients[i] = builder_.add_value(from.tensor, from.sharding, dtype, categories[i]);
-    cast_to.push_back(gradients[i]);
-  }
-  if (!cast_from.empty()) {
-    items.push_back(builder_.cast(fmt::format("{} gradient cast", unit), cast_from, cast_to,
-                                  Stream::reductions));
-  }
-  return gradients;
-}
-
 void GradientReductions::keep(const std::vector<TensorId>& owners,
                               const std::vector<ValueId>& gradients) {
   for (std::size_t i = 0; i < owners.size(); ++i) {
@@ -334,16 +255,42 @@ std::vector<ValueId> GradientReductions::kept(std::vector<ValueId> gradients,
   return to_host_ ? send_to_host(builder_, gradients, unit, items) : gradients;
 }
 
+// Of a tied table that the loss in chunks has had a gradient of, and now the look-ups: each is
+// reduced (FSDP2 adds to the shard's gradient, _fsdp_collectives.py, foreach_reduce).
+void GradientReductions::add_to_kept(std::vector<TensorId>& owners, std::vector<ValueId>& reduced,
+                                     std::string_view unit, std::vector<Item>& items) {
+  for (std::size_t i = owners.size(); i-- > 0;) {
+    const auto earlier = gradients_.find(owners[i]);
+    if (earlier == gradients_.end()) continue;
+    const Value sum = builder_.value(earlier->second);
+    Item addition;
+    addition.stream = Stream::reductions;
+    addition.name = fmt::format("{} gradients added up", unit);
+    addition.operands = {earlier->second, reduced[i]};
+    addition.results = {builder_.add_view(earlier->second, sum.sharding)};
+    addition.kernel.op = "add";
+    addition.kernel.dtype = sum.dtype;
+    addition.kernel.bytes = 3 * sum.bytes;  // two read, one written
+    addition.kernel.flops =
+        Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
+    earlier->second = addition.results.front();
+    items.push_back(std::move(addition));
+    owners.erase(owners.begin() + static_cast<std::ptrdiff_t>(i));
+    reduced.erase(reduced.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 void GradientReductions::reduce_together(const std::vector<Write>& writes, const std::string& unit,
                                          BlockPass& pass, std::vector<Item>& items) {
   auto [made, shardings, parameters] = together(writes);
-  const std::vector<ValueId> sources = cast_to_reduce(std::move(made), shardings, unit, items);
+  std::vector<ValueId> sources = cast_to_reduce(std::move(made), shardings, unit, items);
   const GradientsReduced reason{unit, parameters};
   // Reduced, then added up; what is not reduced in each microbatch is when it is added up.
   std::vector<Sharding> each_time;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     each_time.push_back(reduced_each_time(builder_.value(sources[i]).sharding, shardings[i]));
   }
+  copy_to_sum(sources, each_time, unit, items);
   const std::vector<ValueId> summands = bring_home(sources, each_time, reason, items);
   std::vector<ValueId> early_summands, late_summands;
   std::vector<Sharding> late_targets;
@@ -354,7 +301,8 @@ void GradientReductions::reduce_together(const std::vector<Write>& writes, const
     if (!is_done) late_targets.push_back(shardings[i]);
     (is_done ? early : late).push_back(writes[i].parameter);
   }
-  const std::vector<ValueId> reduced = kept(early_summands, unit, items);
+  std::vector<ValueId> reduced = kept(early_summands, unit, items);
+  add_to_kept(early, reduced, unit, items);
   keep(early, accumulate(reduced, unit, pass));
   const std::vector<ValueId> sums = accumulate(late_summands, unit, pass);
   std::vector<Item>& last = pass.last_reductions;

@@ -90,6 +90,11 @@ class GradientReductions {
   // Behind: all, in the dtype that they are kept in.
   void copy_in(std::vector<ValueId>& cast, const std::vector<BufferCategory>& categories,
                std::string_view unit, std::size_t begin, std::vector<Item>& items);
+  void copy_to_sum(std::vector<ValueId>& gradients, const std::vector<Sharding>& to,
+                   std::string_view unit, std::vector<Item>& items);
+  // Takes out, and adds up, those of parameters that have a gradient already.
+  void add_to_kept(std::vector<TensorId>& owners, std::vector<ValueId>& reduced,
+                   std::string_view unit, std::vector<Item>& items);
   // Where they are kept, in the type for that.
   [[nodiscard]] std::vector<ValueId> kept(std::vector<ValueId> gradients, const std::string& unit,
                                           std::vector<Item>& items);

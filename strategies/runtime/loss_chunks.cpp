@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <map>
 #include <set>
@@ -47,6 +48,7 @@ class Chunks {
         backward_(builder.step.blocks.back().backward) {}
 
   ChunkedLoss run() {
+    if (is_tied()) add_up_apart();
     take_forward();
     take_backward();
     cut_values();
@@ -65,6 +67,38 @@ class Chunks {
  private:
   [[nodiscard]] static bool reads(const Item& item, ValueId value) {
     return std::count(item.operands.begin(), item.operands.end(), value) > 0;
+  }
+
+  [[nodiscard]] std::size_t block_of_weight() const { return at(builder_.tensor(head_).block); }
+
+  [[nodiscard]] bool is_tied() const {
+    return block_of_weight() + 1 != builder_.step.blocks.size();
+  }
+
+  // Of a tied table: what the head makes of its gradient is none of what the look-ups make, to
+  // which it was added.
+  void add_up_apart() {
+    BlockPass& first = builder_.step.blocks[block_of_weight()].backward;
+    const auto write = std::find_if(first.writes.begin(), first.writes.end(),
+                                    [&](const Write& one) { return one.parameter == head_; });
+    const auto sum = std::find_if(first.body.begin(), first.body.end(), [&](const Item& item) {
+      return item.results.front() == write->gradient;
+    });
+    assert(write != first.writes.end() && sum != first.body.end() && sum->operands.size() == 2);
+    const bool head_is_first = is_made_by(sum->operands[0], backward_);
+    const ValueId of_head = sum->operands[head_is_first ? 0 : 1];
+    assert(is_made_by(of_head, backward_));
+    write->gradient = sum->operands[head_is_first ? 1 : 0];
+    const auto place = static_cast<std::size_t>(sum - first.body.begin());
+    first.body.erase(sum);
+    for (Write& one : first.writes) one.after -= one.after > place ? 1 : 0;
+    backward_.writes.push_back({head_, of_head, backward_.body.size()});
+  }
+
+  [[nodiscard]] static bool is_made_by(ValueId value, const BlockPass& pass) {
+    return std::any_of(pass.body.begin(), pass.body.end(), [&](const Item& item) {
+      return std::count(item.results.begin(), item.results.end(), value) > 0;
+    });
   }
 
   void take_forward() {
@@ -206,6 +240,11 @@ class Chunks {
       const Bytes bytes = builder_.value(write.gradient).bytes;
       item.operands.push_back(write.gradient);
       item.results = {builder_.add_view(write.gradient, added.sharding)};
+      if (added.dtype != reduced_) {
+        // Autograd casts what it adds to the type of the sum (engine.cpp, validate_outputs).
+        item.results.push_back(builder_.add_value(added.tensor, added.sharding, reduced_,
+                                                  BufferCategory::temporaries));
+      }
       item.kernel.op = "add";
       item.kernel.bytes = added.bytes + 2 * bytes;
       const std::int64_t elements = bytes.count() / size_of(reduced_).count();
@@ -248,9 +287,13 @@ void check_loss_chunks(const Workload& workload, const Layout& layout, const Str
   if (!workload.further_losses.empty()) fail("of several losses is not supported by this version");
   const auto last = static_cast<std::int32_t>(workload.blocks.size()) - 1;
   const std::vector<Op>& ops = workload.blocks.back().forward;
-  const bool has_head = std::any_of(ops.begin(), ops.end(), is_head(workload));
-  if (!has_head || workload.tensors[at(weight_of(head_of(workload)))].block != last) {
-    fail(fmt::format("the head of {} is no matrix of its own", workload.model));
+  if (std::none_of(ops.begin(), ops.end(), is_head(workload))) {
+    fail(fmt::format("{} has no head that makes logits of a vocabulary", workload.model));
+  }
+  const bool is_tied = workload.tensors[at(weight_of(head_of(workload)))].block != last;
+  const bool adds_late = strategy.runtime.reductions.each_microbatch != ReduceEachMicrobatch::all;
+  if (is_tied && adds_late) {
+    fail("of a tied head needs \"reduce_each_microbatch\": \"all\"");
   }
   for (const Label& label : workload.labels) {
     if (label.role != LabelRole::sequence) continue;

@@ -44,6 +44,46 @@ void gather_before_repeating(const std::vector<Value>& values, BlockPass& pass) 
   std::rotate(pass.body.begin(), begin, end);
 }
 
+// What attention reads of other devices' parts of the sequence is gathered with what is computed
+// again, behind the last of it that attention reads, not when attention's gradient is made (the
+// whole region runs when the first of it is read: torch.utils.checkpoint).
+void gather_with_repeated(const std::vector<Value>& values, BlockPass& pass) {
+  std::vector<Item>& body = pass.body;
+  const auto made_of = [&](ValueId value) {
+    while (values[at(value)].storage != no_value) value = values[at(value)].storage;
+    return value;
+  };
+  for (std::size_t a = 0; a < body.size(); ++a) {
+    if (body[a].recompute || !body[a].kernel.op.starts_with("attention")) continue;
+    std::set<ValueId> read;
+    for (const ValueId operand : body[a].operands) read.insert(made_of(operand));
+    std::vector<std::size_t> gathers;
+    for (std::size_t i = 0; i < a; ++i) {
+      const bool gathers_it = body[i].kind == TaskKind::collective && !body[i].recompute &&
+                              body[i].collective.kind == CollectiveKind::all_gather &&
+                              read.contains(made_of(body[i].results.front()));
+      if (!gathers_it) continue;
+      gathers.push_back(i);
+      for (const ValueId operand : body[i].operands) read.insert(made_of(operand));
+    }
+    std::size_t behind = 0;  // items, the last of which is repeated for attention
+    for (std::size_t i = 0; i < a; ++i) {
+      const bool is_read = body[i].recompute && read.contains(made_of(body[i].results.front()));
+      if (is_read) behind = i + 1;
+    }
+    for (std::size_t k = 0; k < gathers.size() && behind > 0; ++k) {
+      const auto from = body.begin() + static_cast<std::ptrdiff_t>(gathers[k]);
+      const auto to = body.begin() + static_cast<std::ptrdiff_t>(behind + k);
+      if (from < to) continue;
+      from->recompute = true;
+      std::rotate(to, from, from + 1);
+      for (Write& write : pass.writes) {
+        if (write.after > behind + k && write.after <= gathers[k]) ++write.after;
+      }
+    }
+  }
+}
+
 // "vision_tower.layers.3." of "vision_tower.layers.3.fc1.weight": what may be a layer that is in no
 // block; of "mlp.0.weight" nothing.
 std::string numbered_module(const std::string& name) {
@@ -107,6 +147,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
     if (runtime.repeats != RepeatForward::first) {
+      if (layout.context.keeps_gathered)
+        gather_with_repeated(builder.step.values, blocks[b].backward);
       gather_before_repeating(builder.step.values, blocks[b].backward);
     }
     parameters.find_inner(b, blocks[b].backward);

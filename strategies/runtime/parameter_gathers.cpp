@@ -115,9 +115,11 @@ void ParameterGathers::put_other_groups_first(std::vector<Gathered>& all) const 
     std::erase_if(group, [&](const AxisRef& axis) { return contains(left, axis); });
     return group;
   };
-  const AxisList first = axes_of(all.front());
-  std::stable_partition(all.begin(), all.end(),
-                        [&](const Gathered& one) { return axes_of(one) != first; });
+  const Gathered first = all.front();
+  const AxisList axes = axes_of(first);
+  std::stable_partition(all.begin(), all.end(), [&](const Gathered& one) {
+    return axes_of(one) != axes || !units_.are_together(one.parameter, first.parameter);
+  });
 }
 
 ParameterGathers::Gathered ParameterGathers::whole(TensorId parameter, Phase phase) const {
@@ -217,7 +219,8 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
   const UnitGathered reason{unit, moved, units_.of(wanted.front().parameter).kept_as_root,
                             from_slices, phase};
   const std::vector<ValueId> arrived =
-      builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items);
+      builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items,
+                              [&](TensorId a, TensorId b) { return units_.are_together(a, b); });
   if (runtime_.copied_out) {
     for (std::size_t i = begin; i < items.size(); ++i) builder_.hold_padding(items[i]);
   }

@@ -54,6 +54,13 @@ enum class ReduceEachMicrobatch : std::uint8_t {
   none     // FSDP2's set_requires_gradient_sync(False), DDP's no_sync
 };
 
+// Behind what computation waits for the reductions of units, and gives back what they were made
+// from.
+enum class AwaitReductions : std::uint8_t {
+  step,       // the last microbatch's backward pass: FSDP2 with set_is_last_backward(False) before
+  microbatch  // each: its default (_fsdp_state.py, _root_post_backward_final_callback)
+};
+
 // From forward to backward a unit stays split over so many neighbours of the axis, from which
 // backward gathers it (FSDP2's reshard_after_forward=n).
 struct KeptSlices {
@@ -159,6 +166,7 @@ struct Reductions {
   std::optional<GradientBuffer> buffer = {};  // of Grain::bucket
   ModelSums model_sums = ModelSums::with_unit;
   ReduceEachMicrobatch each_microbatch = ReduceEachMicrobatch::all;
+  AwaitReductions awaited = AwaitReductions::step;  // without stages
   // In a pipeline: what is reduced once waits until the stage's last backward pass is through, as
   // FSDP2's is (torch.distributed.pipelining, perform_reduce_grad); else each unit's follows its
   // own last backward pass (DDP's buckets).
@@ -249,6 +257,8 @@ struct Runtime {
   bool experts_apart = false;  // of a layer, a unit of their own within the layer's
   Gathers gathers{};
   Reductions reductions{};
+  bool repeats_calls = false;          // of a layer whose every other product is kept (keep_calls)
+  bool whole_table_gradients = false;  // of a split table of embeddings (make_whole_tables)
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same
   RepeatForward repeats = RepeatForward::first;

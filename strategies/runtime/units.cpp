@@ -13,8 +13,10 @@
 namespace shardsim {
 
 Units::Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain,
-             bool experts_apart)
-    : workload_(workload), has_stages_(stages.size() > 1) {
+             bool experts_apart, bool deals_experts)
+    : workload_(workload),
+      has_stages_(stages.size() > 1),
+      is_dealt_out_(workload.tensors.size(), false) {
   std::set<std::size_t> seen;
   std::vector<Unit> layers;
   for (const StageRange& stage : stages) {
@@ -47,7 +49,10 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
   place_of_ = torch_places(workload, grain == UnitsOf::layers_and_ends);
   unit_of_.assign(workload.tensors.size(), units_.size());
   for (std::size_t u = 0; u < units_.size(); ++u) {
-    for (const TensorId parameter : units_[u].parameters) unit_of_[at(parameter)] = u;
+    for (const TensorId parameter : units_[u].parameters) {
+      unit_of_[at(parameter)] = u;
+      is_dealt_out_[at(parameter)] = deals_experts && is_of_routed_experts(workload, parameter);
+    }
   }
 }
 

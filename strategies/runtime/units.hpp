@@ -38,14 +38,20 @@ struct Unit {
 
 class Units {
  public:
+  // `experts_apart`: a unit of their own. `deals_experts`: they are dealt out over devices.
   Units(const Workload& workload, const std::vector<StageRange>& stages, UnitsOf grain,
-        bool experts_apart = false);
+        bool experts_apart = false, bool deals_experts = false);
 
   // Roots first; what is within a unit behind it.
   [[nodiscard]] const std::vector<Unit>& all() const { return units_; }
   [[nodiscard]] const Unit& of(TensorId parameter) const;
   // Orders the parameters of one unit as its modules have registered them.
   [[nodiscard]] std::size_t place_of(TensorId parameter) const { return place_of_[at(parameter)]; }
+  // Are they in one call, if they are of one unit and over the same axes? Experts that are dealt
+  // out are in others, as their mesh is another (torchtitan 0.3, distributed/fsdp.py, edp_mesh).
+  [[nodiscard]] bool are_together(TensorId one, TensorId other) const {
+    return is_dealt_out_[at(one)] == is_dealt_out_[at(other)];
+  }
   // Of a block's parameters that are updated together.
   [[nodiscard]] std::string name(std::size_t block) const;
   [[nodiscard]] bool has_stages() const { return has_stages_; }
@@ -67,6 +73,7 @@ class Units {
   std::vector<Unit> units_;
   std::vector<std::size_t> unit_of_;   // by tensor
   std::vector<std::size_t> place_of_;  // by tensor
+  std::vector<bool> is_dealt_out_;     // by tensor: of routed experts
 };
 
 }  // namespace shardsim

@@ -226,7 +226,7 @@ TEST_CASE("torchtitan's TOML says all of an experiment", "[laws]") {
            "reduce": "fp32"}}})"},
       {"{}", R"({"strategy": {"reshard_after_forward": true}})",
        R"({"strategy": {"reshard_after_forward": false}})", R"({"workload": {"batch": 64}})",
-       R"({"strategy": {"async_tp": true}})",
+       R"({"strategy": {"async_tp": true}})", R"({"strategy": {"spmd_backend": "spmd_types"}})",
        R"({"strategy": {"offload": {"parameters": "cpu"}}})"},
       {R"({"strategy": {"kernels": "eager"}})", R"({"strategy": {"kernels": "compiled"}})", "{}"}};
   const bool holds = rc::check([&] {

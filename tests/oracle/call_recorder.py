@@ -9,8 +9,8 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 KINDS = {"_allgather_base_": "all_gather", "_reduce_scatter_base_": "reduce_scatter",
-         "allreduce_": "all_reduce", "alltoall_base_": "all_to_all", "send": "send",
-         "recv_": "recv", "broadcast_": "broadcast", "allgather_": "all_gather",
+         "allreduce_": "all_reduce", "alltoall_base_": "all_to_all", "alltoall_": "all_to_all",
+         "send": "send", "recv_": "recv", "broadcast_": "broadcast", "allgather_": "all_gather",
          "reduce_scatter_": "reduce_scatter", "scatter_": "scatter"}
 FUNCTIONAL = {"all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter",
               "all_reduce": "all_reduce", "all_to_all_single": "all_to_all"}
@@ -46,6 +46,10 @@ class Recorder(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if namespace == "_c10d_functional" and name in FUNCTIONAL:
             self.functional_call(name, args, result)
+        if namespace == "cplib":  # context parallelism's own operators: keys', then values'
+            kind = "reduce_scatter" if name.endswith("backward") else "all_gather"
+            for mine, given in zip(args[:2], result):
+                self.add(kind, args[3], [mine], [given])
         for leaf in torch.utils._pytree.tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 self.see(leaf)
@@ -107,7 +111,7 @@ class Recorder(TorchDispatchMode):
         if group.size() == 1:
             return
         if kind == "reduce_scatter" or kind == "all_gather" or kind == "all_to_all":
-            whole_out = name in ("allgather_", "reduce_scatter_")
+            whole_out = name in ("allgather_", "reduce_scatter_", "alltoall_")
             if whole_out:
                 outputs = [t for t in torch.utils._pytree.tree_leaves(args[0])]
                 inputs = [t for t in torch.utils._pytree.tree_leaves(args[1])]

@@ -49,8 +49,8 @@ def without_memory_of_shapes():
 
 def see_resized_storages():
     """FSDP2 frees what it gathered, and takes it again, by the size of its storage."""
-    module = torch.distributed.fsdp._fully_shard._fsdp_param
-    free, alloc = module.free_storage, module.alloc_storage
+    package = torch.distributed.fsdp._fully_shard
+    free, alloc = package._fsdp_param.free_storage, package._fsdp_param.alloc_storage
 
     def freed(tensor):
         Recorder.current.resize(tensor, 0)
@@ -59,7 +59,8 @@ def see_resized_storages():
     def taken(tensor):
         alloc(tensor)
         Recorder.current.resize(tensor, tensor.numel() * tensor.itemsize)
-    module.free_storage, module.alloc_storage = freed, taken
+    package._fsdp_param.free_storage = freed
+    package._fsdp_param.alloc_storage = package._fsdp_param_group.alloc_storage = taken
 
 
 def meshes_have_data():
@@ -267,6 +268,7 @@ class Held:
         reduced = [held.reduce_scatter_input for group in groups
                    for held in group.comm_ctx.reduce_scatter_states]
         buffers = [getattr(self.model, name, None) for name in ("cos", "sin")]
+        buffers += self.model.buffers()
         parts = {"unsharded_param": gathered, "sharded_param": kept,
                  "sharded_grad": [p.grad for p in kept],
                  "grad": [p.unsharded_accumulated_grad for p in by_fsdp], "opt_state": state,
@@ -297,7 +299,7 @@ def record_of(case, settings, meshes, recorder, model, optimizer, memory):
     return {"id": case["id"], "model": case["model"], "world_size": case["world_size"],
             "rank": case["rank"], "mesh": meshes.listed, "strategy": {"settings": settings},
             "batch": {"per_rank": settings["batch"], "sequence": settings["seq"],
-                      "microbatches": settings["microbatches"]},
+                      "microbatches": settings.get("microbatches", 1)},
             "params_local": [{"name": name, "shape": shape, "local": local, "count": count}
                              for (name, shape, local), count in named.items()],
             "padding": padding, "collectives": distinct, "order": [[order, 1]],
@@ -353,8 +355,7 @@ def run(case):
             recorder.start()
             memory = {"marks": {}}
             for i in range(microbatches):
-                # Trainers leave it; so do records but those of blocks.
-                if microbatches > 1 and settings["wrap"] == "blocks":
+                if microbatches > 1:  # as the records do; trainers leave it
                     model.set_is_last_backward(i == microbatches - 1)
                 if settings.get("no_sync"):
                     model.set_requires_gradient_sync(i == microbatches - 1)

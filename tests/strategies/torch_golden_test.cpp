@@ -14,40 +14,31 @@
 #include "torch_records.hpp"
 
 #include "base/json.hpp"
+#include "launch/torchtitan_models.hpp"
 
 namespace shardsim::torch_golden_test {
 namespace {
 
 using namespace shardsim::test;
 
-// torchtitan/models/deepseek_v3/__init__.py, "16B", whose dimensions are DeepSeek-V2-Lite's.
-ModelConfig titan_16b() {
-  const Json config = {{"base", "deepseek-v3"},
-                       {"hidden_size", 2048},
-                       {"intermediate_size", 10944},
-                       {"moe_intermediate_size", 1408},
-                       {"num_hidden_layers", 27},
-                       {"first_k_dense_replace", 1},
-                       {"num_attention_heads", 16},
-                       {"num_key_value_heads", 16},
-                       {"n_routed_experts", 64},
-                       {"n_shared_experts", 2},
-                       {"num_experts_per_tok", 6},
-                       {"n_group", 1},
-                       {"topk_group", 1},
-                       {"q_lora_rank", nullptr},
-                       {"num_nextn_predict_layers", 0},
-                       {"vocab_size", 102400}};
-  return load_model_config(JsonReader(config, {"titan 16B", "/model"}), "");
+// torchtitan's by its name.
+ModelConfig titan_model(const Json& settings) {
+  Facts facts({"torchtitan", "/model"});
+  facts.set("arg.name", settings["family"]);
+  facts.set("arg.flavor", settings["flavor"]);
+  std::vector<std::string> notes;
+  Json model = torchtitan_model(facts, notes);
+  if (settings.contains("layers")) {
+    if (model.is_string()) model = {{"base", model}};
+    model["num_hidden_layers"] = settings["layers"];
+  }
+  return load_model_config(JsonReader(model, {"torchtitan", "/model"}), "");
 }
 
-// Of its dimensions; torchtitan's by its name.
+// Of its dimensions.
 ModelConfig model_of(const Json& record) {
-  if (record["model"]["model_type"] == "llama3") return load_model_config("llama-3.1-8b", "", {});
-  if (record["model"]["model_type"] == "deepseek_v3") return titan_16b();
-  if (record["model"]["model_type"] == "qwen3_moe") {
-    return load_model_config("qwen3-30b-a3b", "", {});
-  }
+  const Json& settings = record["strategy"]["settings"];
+  if (settings.contains("flavor")) return titan_model(settings);
   Json config = record["model"];
   const bool has_experts = config["model_type"] == "mixtral";
   for (const std::string key :
@@ -97,6 +88,7 @@ std::string units_of(const Json& settings) {
 Json torchtitan_strategy(const Json& settings) {
   Json strategy = {{"name", "torchtitan"}, {"kernels", "eager"}};  // no record is compiled
   if (settings.value("ep", 1) != 1) strategy["experts"] = {{"parallel", settings["ep"]}};
+  strategy["spmd_backend"] = settings["backend"];
   // torchtitan 0.3's ChunkedCELoss has 8 chunks.
   if (settings["loss"] == "chunked") strategy["loss_chunks"] = 8;
   const std::string reshard = settings["reshard"];
@@ -110,6 +102,7 @@ Json fsdp_strategy(const Json& settings) {
   Json strategy = {{"name", "fsdp2"},
                    {"units", units_of(settings)},
                    {"reshard_after_forward", settings["reshard_after_forward"]},
+                   {"await_reductions", "step"},  // set_is_last_backward(False) before the last
                    {"reshard_root_after_forward", settings.value("root_reshard", false)}};
   if (settings.value("ep", 1) != 1) {
     strategy["experts"] = {{"parallel", settings["ep"]}, {"shard_dimension", "first"}};

@@ -98,6 +98,9 @@ struct KnownCategories {
   std::string reason = {};
 };
 
+// Which one is here: GPT-OSS's clamped activation, and what attention makes times its sinks.
+bool has_many_kernels(const Json& record) { return record["model"]["model_type"] == "gpt_oss"; }
+
 KnownCategories known_categories(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   if (record["model"]["model_type"] == "mixtral")
@@ -111,9 +114,13 @@ KnownCategories known_categories(const Json& record) {
     titan.categories.insert({"activations", "temporaries"});
     titan.reason += "; its loss in chunks keeps what it reads and that gradient whole";
   }
-  if (record["model"]["model_type"] == "deepseek_v3" && settings["ac"] == "selective") {
+  if (record["model"]["model_type"] == "deepseek_v3" && settings.value("pads_values", true)) {
     titan.categories.insert("activations");
-    titan.reason += "; 2 % of what selective checkpoints keep of mixtures is not known";
+    titan.reason += "; its flash attention has values padded to the width of keys";
+  }
+  if (has_many_kernels(record)) {
+    titan.categories.insert("activations");
+    titan.reason += "; its experts' activation and its sinks are many kernels";
   }
   return titan;
 }
@@ -121,6 +128,7 @@ KnownCategories known_categories(const Json& record) {
 // Why the peak is.
 std::string known_peak(const Json& record) {
   if (record["model"]["model_type"] == "mixtral") return "experts are routed by plain torch code";
+  if (has_many_kernels(record)) return "its experts' activation and its sinks are many kernels";
   return "";
 }
 

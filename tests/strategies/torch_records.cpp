@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <numeric>
 
 #include "sharding/sharding.hpp"
 
@@ -13,11 +14,17 @@ namespace {
 std::string recorded_axis(const Json& record, const std::string& name) {
   if (name != "ep" && name != "efsdp") return name;
   const Json& settings = record["strategy"]["settings"];
-  const int shards = settings["dp_shard"], split = settings.value("tp", 1);
-  const int within = settings["ep"].get<int>() / split;
-  const int size = name == "ep" ? within : shards / within;
-  const std::string part = size == shards ? "dp_shard" : "dp_shard_sub" + std::to_string(size);
-  return name == "ep" && split > 1 ? part + "_tp" : part;
+  int left = settings["ep"];  // of the devices of ep, which are the innermost
+  std::string text;
+  for (const std::string axis : {"tp", "cp", "dp_shard"}) {
+    const int size = settings.value(axis, 1), taken = std::gcd(left, size);
+    left /= taken;
+    const int part = name == "ep" ? taken : size / taken;
+    if (part == 1) continue;
+    const std::string own = part == size ? axis : axis + "_sub" + std::to_string(part);
+    text = text.empty() ? own : own + "_" + text;
+  }
+  return text;
 }
 
 // An all-to-all of which each rank sends everything to one other is a permute.

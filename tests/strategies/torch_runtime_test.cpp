@@ -126,6 +126,71 @@ TEST_CASE("A loss in chunks computes the same, with logits of one chunk at a tim
   }
 }
 
+// Llama-3.2-1B's table is 128256 x 2048. The head's part of its gradient is whole behind the
+// chunks, the look-ups' when its unit is through (torchtitan 0.3, components/loss.py).
+TEST_CASE("A tied table's gradient is reduced twice by a loss in chunks") {
+  const auto plan_of = [](int chunks, std::int64_t microbatches) {
+    const Step step{.batch = 8 * microbatches, .sequence = 2048, .microbatches = microbatches};
+    const Json json = {{"name", "torchtitan"}, {"loss_chunks", chunks}};
+    return compile_step("llama-3.2-1b", eight, json.dump(), step).plan;
+  };
+  constexpr std::int64_t table = 2 * 128256LL * 2048, last_norm = 2 * 2048;
+  const auto reductions_of = [](const Plan& plan, std::int64_t bytes) {
+    return test::count(plan, [&](const Collective& c) {
+      return c.kind == CollectiveKind::reduce_scatter && c.payload == Bytes(bytes);
+    });
+  };
+  for (const std::int64_t microbatches : {1, 2}) {
+    const Plan plain = plan_of(1, microbatches), chunked = plan_of(4, microbatches);
+    CHECK(reductions_of(plain, table) == 0);
+    CHECK(reductions_of(chunked, table) == microbatches);
+    for (const Plan* plan : {&plain, &chunked}) {
+      CHECK(reductions_of(*plan, table + last_norm) == microbatches);
+    }
+  }
+}
+
+// fully_shard over a mesh whose shard axis has one device.
+TEST_CASE("Replicas alone have no shards") {
+  const Mesh replicas({{"dp_replicate", 8}});
+  for (const char* name : {R"({"name": "fsdp2"})", R"({"name": "torchtitan"})"}) {
+    const Lines calls = collectives(compile_step("llama-3.1-8b", replicas, name).plan);
+    CHECK(of(calls, "all-gather").empty());
+    CHECK(of(calls, "reduce-scatter").empty());
+    CHECK(of(calls, "backward all-reduce dp_replicate " + std::to_string(layer)).size() == 32);
+  }
+  const Lines named = collectives(
+      compile_step("llama-3.1-8b", replicas, R"({"name": "fsdp2", "shard_axis": "dp_replicate"})")
+          .plan);
+  CHECK_FALSE(of(named, "all-gather").empty());
+}
+
+// Calls are the same; who waits later holds sums over replicas no shorter.
+TEST_CASE("Reductions are awaited behind the step's or each microbatch's backward pass") {
+  const Mesh mesh({{"dp_replicate", 2}, {"dp_shard", 4}});
+  const Step step{.batch = 16, .sequence = 2048, .microbatches = 2};
+  const auto plan_of = [&](const char* awaited) {
+    const Json json = {{"name", "fsdp2"}, {"await_reductions", awaited}};
+    return compile_step("llama-3.1-8b", mesh, json.dump(), step).plan;
+  };
+  const Plan late = plan_of("step"), soon = plan_of("microbatch");
+  CHECK(collectives(late) == collectives(soon));
+  // Sums over replicas of the first microbatch that are there when the second begins.
+  const auto held = [](const Plan& plan) {
+    const Program& program = plan.programs.front();
+    const auto second = std::find_if(program.tasks.begin(), program.tasks.end(),
+                                     [](const Task& task) { return task.microbatch == 1; });
+    const auto begins = static_cast<TaskId>(second - program.tasks.begin());
+    return std::count_if(program.buffers.begin(), program.buffers.end(), [&](const Buffer& buffer) {
+      const auto last = program.freed_after(buffer);
+      return buffer.category == BufferCategory::communication && buffer.allocated_by < begins &&
+             !last.empty() && *std::max_element(last.begin(), last.end()) > begins;
+    });
+  };
+  CHECK(held(soon) == 0);
+  CHECK(held(late) > 0);
+}
+
 // Mixtral: of a layer the experts, and all else.
 TEST_CASE("Experts are a unit within their layer's") {
   const Step step{.batch = 8, .sequence = 4096};
