@@ -32,7 +32,8 @@ from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
-WHOLE_NUMBERS = ("labels", "class_labels", "timestep", "input_ids")
+WHOLE_NUMBERS = ("labels", "class_labels", "timestep", "input_ids", "bbox", "start_positions",
+                 "end_positions")
 NUMBER = [1]
 MASKS = [True]  # whether what is said not to be seen counts; a case's "masks"
 HIDDEN_KEYS = ("_use_default_values", "_class_name", "_diffusers_version", "_name_or_path")

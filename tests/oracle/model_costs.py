@@ -30,6 +30,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import torch
 import transformers
 import transformers.masking_utils
+import transformers.models.fsmt.modeling_fsmt
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 from transformers import AttentionInterface
@@ -44,6 +45,7 @@ from models import ask_with, shapes_of
 cuda_kernels.put_in_place()
 # Checks of transformers and torch that read data, which these tensors do not have.
 transformers.masking_utils.find_packed_sequence_indices = lambda *_, **__: None
+transformers.models.fsmt.modeling_fsmt.make_padding_mask = lambda *_, **__: None
 torch.distributions.Distribution.set_default_validate_args(False)
 torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
 read_number = torch.Tensor.item

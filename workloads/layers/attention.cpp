@@ -28,7 +28,9 @@ struct Qkv {
   Value q, k, v;
 };
 
-Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, Value& gate) {
+// `copies`: what is read does not lie as products want it, and each copies it.
+Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, Value& gate,
+            bool copies) {
   const std::int64_t q_width = a.heads * a.head_dim;
   const std::int64_t kv_width = a.kv_heads * a.head_dim;
   if (!a.gate_name.empty()) {
@@ -36,14 +38,16 @@ Qkv project(Eager& e, const Attention& a, const Value& x, const Value& states, V
   }
   if (a.form == QkvForm::separate) {
     Qkv p;
-    p.q = run_linear(e, a.q, x, a.gate ? 2 * q_width : q_width, a.q_bias);
+    const auto read = [&](const Value& value) { return copies ? e.copy(value) : value; };
+    p.q = run_linear(e, a.q, read(x), a.gate ? 2 * q_width : q_width, a.q_bias);
     if (a.gate) {
       gate = p.q;
       p.q.shape.back() = q_width;
     }
     if (!a.reads.empty()) return p;
-    p.k = run_linear(e, a.k, states, kv_width, a.k_bias);
-    p.v = a.values_of_keys ? p.k : run_linear(e, a.v, states, a.kv_heads * a.values(), a.v_bias);
+    p.k = run_linear(e, a.k, read(states), kv_width, a.k_bias);
+    p.v = a.values_of_keys ? p.k
+                           : run_linear(e, a.v, read(states), a.kv_heads * a.values(), a.v_bias);
     if (a.scaled_values) p.v = e.scaled(p.v);
     p.q = add_adapter(e, a.adapters, "linear_q_adapter_list", x, p.q);
     p.k = add_adapter(e, a.adapters, "linear_k_adapter_list", states, p.k);
@@ -218,7 +222,9 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   const Scope at(e, a.name);
   const Value& states = a.cross ? context.encoder : x;
   Value gate;
-  auto [q, k, v] = project(e, a, x, states, gate);
+  // Where tokens lie before examples, what enters the stack lies the other way round.
+  const bool copies = a.tokens_first && x.storage == context.embedded.storage && x.shape[0] > 1;
+  auto [q, k, v] = project(e, a, x, states, gate, copies);
   if (a.norm_whole) norm_heads(e, a, q, k);
   if (a.clamped && a.form == QkvForm::separate) {
     for (Value* part : {&q, &k, &v}) *part = e.apply(*part, Keeps::input);
@@ -251,6 +257,7 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
                    .from_bias = a.alibi,
                    .expand_kv = a.expand_kv,
                    .heads_apart = a.heads_apart,
+                   .contiguous = a.tokens_first,
                    .bias = score_mask(e, a, k.shape[1], context)};
   if (a.sinks) e.parameter("sinks", {a.heads});
   if (a.places) rules.bias = place_scores(e, a, q, k, context);

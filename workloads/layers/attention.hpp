@@ -99,8 +99,9 @@ struct Attention {
   bool bidirectional = false;  // tokens see those behind them, too
   bool heads_first = false;    // queries are laid out head after head
   bool heads_apart = false;  // queries, keys and values are, by copies; keys are scaled (DeBERTa 2)
-  bool kv_by_index = false;  // keys and values are picked from the fused result by index
-  bool expand_kv = false;    // one key head is seen by all, not copied
+  bool tokens_first = false;  // plain attention copies nothing: tokens lie before examples (FSMT)
+  bool kv_by_index = false;   // keys and values are picked from the fused result by index
+  bool expand_kv = false;     // one key head is seen by all, not copied
   bool scale_by_position = false;    // queries times a number for each position
   bool fp32_position_scale = false;  // of fp32, and then cast back (Llama 4)
   bool gate = false;                 // sigmoid gate of the output, from twice as wide a q_proj

@@ -24,7 +24,7 @@ Value plain(Eager& e, Value q, Value k, Value v, const KernelSizes& n, const Sco
   if (rules.heads_apart) {
     k = e.scaled(k);
     e.save(e.constant(e.dtype(), {}));
-  } else if (n.batch > 1) {
+  } else if (n.batch > 1 && !rules.contiguous) {
     // Heads of several examples do not lie together: matmul copies them.
     for (Value* x : {&q, &k, &v}) *x = e.copy(*x);
   }

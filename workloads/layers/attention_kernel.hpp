@@ -28,6 +28,7 @@ struct ScoreRules {
   bool from_bias = false;    // the product starts from it: torch's baddbmm
   bool expand_kv = false;    // key heads are seen by all, not copied
   bool heads_apart = false;  // of plain attention: nothing is copied, keys are divided by a tensor
+  bool contiguous = false;   // of plain attention: all three lie head after head already
   Value bias{};              // added to the scores
 };
 

@@ -55,6 +55,10 @@ class CountSketch : public Sketch {
   Node expand(Node x, const Axes& axes) override { return view(x, axes); }
   std::vector<Node> parts(Node x, const std::vector<Axes>& axes) override;
   Node join(const std::vector<Node>& parts, const Axes& axes) override;
+  Node largest(const std::string& name, Node x, const Axis& from, const Axis& to,
+               const Axes& axes) override;
+  Node sample(const std::string& name, Node value, Node grid, const Axis& coordinates,
+              const Axes& axes) override;
   Node pick(Node x, const Axes& numbers, const Axes& axes) override;
   Node attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) override;
   void turn(const Rotary& rotary, Node& q, Node& k) override;
@@ -73,6 +77,7 @@ class CountSketch : public Sketch {
   Node lies(Node x) override;
   void keeps(Node x) override { e_.save(value(x)); }
   void unread_product(Node a, Node b, const Axes& result) override;
+  void unread_operations(std::int64_t operations) override { e_.count("mm", operations, "mm", 0); }
   void keeps_numbers(DType dtype, const Axes& axes) override;
   void cache(std::int64_t bytes_per_token, std::int64_t state_bytes) override {
     e_.cache(bytes_per_token, state_bytes);

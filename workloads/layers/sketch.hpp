@@ -156,6 +156,14 @@ class Sketch {
   virtual Node expand(Node x, const Axes& axes) = 0;  // seen for each of the axes that it lacks
   virtual std::vector<Node> parts(Node x, const std::vector<Axes>& axes) = 0;
   virtual Node join(const std::vector<Node>& parts, const Axes& axes) = 0;
+  // Of as many of `from` as go into one of `to` the largest; `axes` is the result's. Keeps what it
+  // reads and which they are.
+  virtual Node largest(const std::string& name, Node x, const Axis& from, const Axis& to,
+                       const Axes& axes) = 0;
+  // Of `value`, whose second axis are places of pictures, numbers between the places that `grid`
+  // names, of which `coordinates` is the last axis. Keeps both.
+  virtual Node sample(const std::string& name, Node value, Node grid, const Axis& coordinates,
+                      const Axes& axes) = 0;
   // Picked by numbers: they are kept.
   virtual Node pick(Node x, const Axes& numbers, const Axes& axes) = 0;
   // Values of the sequence as those of keys: a view.
@@ -227,6 +235,8 @@ class Sketch {
   virtual void keeps(Node x) = 0;
   // A product whose result nobody reads.
   virtual void unread_product(Node a, Node b, const Axes& result) = 0;
+  // Operations of products that are no op of a step.
+  virtual void unread_operations(std::int64_t operations) = 0;
   virtual void keeps_numbers(DType dtype, const Axes& axes) = 0;
   virtual void cache(std::int64_t bytes_per_token, std::int64_t state_bytes) = 0;
   [[nodiscard]] virtual bool is_fused() const = 0;  // does attention run as a kernel?

@@ -107,7 +107,8 @@ void check_entering(const ModelConfig& config, const WorkloadOptions& options) {
     generates = !spec.network && spec.head.kind == models::HeadKind::language;
     tokens = models::reads_tokens(spec);
     has_encoder = models::has_encoder(spec);
-    samples = spec.network && models::reads_samples(*spec.network);
+    samples = spec.network &&
+              (models::reads_samples(*spec.network) || models::reads_words(*spec.network));
   }
   if (options.cache && !generates) {
     fail("/step",

@@ -94,7 +94,10 @@ void require_numbers(const JsonReader& json) {
 void require_known_keys(const JsonReader& json, const models::AskedKeys& asked) {
   const ConfigReader reader(json, known_keys(json, asked));
   require_numbers(json);
-  reader.refuse_true("add_cross_attention");
+  // A decoder beside an encoder has it; its reader asks for it then.
+  const bool decodes =
+      std::find(asked.keys.begin(), asked.keys.end(), "add_cross_attention") != asked.keys.end();
+  if (!decodes) reader.refuse_true("add_cross_attention");
   reader.refuse_entries("pruned_heads");
   for (const models::NestedKeys& nested : asked.nested) {
     if (const auto inner = json.find(nested.key)) require_known_keys(*inner, nested.asked);

@@ -184,6 +184,10 @@ HubTable images() {
   vit_msn[0].file = "encoder.layer.";
   return {{.families = {"vit", "deit", "ijepa", "vit_mae"}, .renamings = vit},
           {.families = {"vit_msn"}, .renamings = vit_msn},
+          {.families = {"vision-encoder-decoder"},
+           .renamings = with_attention_of_vit({{"^encoder.layers.", "encoder.encoder.layer."},
+                                               {".mlp.fc1", ".intermediate.dense"},
+                                               {".mlp.fc2", ".output.dense"}})},
           {.families = {"dinov2_with_registers"}, .renamings = with_attention_of_vit({})},
           {.families = {"dinov2"},
            .renamings = with_attention_of_vit({{".mlp.down_proj", ".mlp.weights_out"}}),

@@ -125,6 +125,8 @@ struct Stack {
   bool picks_row = false;               // then one row of each example, by index
   bool picks_last = false;              // or the last: a view
   std::optional<AttentionPool> pool{};  // or what a learned row sees of them
+  bool pool_unread = false;             // which runs, and whose result nobody reads
+  std::string idle_pooler{};            // nor that of this dense module, of the first row
   // Full names of the modules that layers have in common (ALBERT); empty: each has its own.
   std::vector<std::string> modules{};
 

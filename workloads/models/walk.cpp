@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "workloads/layers/count_sketch.hpp"
+#include "workloads/layers/mlp.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -194,6 +195,11 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   if (stack.hyper) x = leave_hyper(e, *stack.hyper, x, context);
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
   x = e.dropout(run(e, stack.norm, x), stack.dropout);
+  if (!stack.idle_pooler.empty()) {
+    e.run_forward_alone(true);
+    run_linear(e, stack.idle_pooler, Eager::view(x, {x.shape[0], x.last()}), x.last(), true);
+    e.run_forward_alone(false);
+  }
   const auto projected = [&] {
     return run_linear(e, stack.project, x, stack.project_width, stack.project_bias);
   };
@@ -204,7 +210,13 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     x = e.index(x, e.constant(DType::i64, {x.shape[0]}), one);
   }
   if (stack.picks_last) x = Eager::view(x, {x.shape[0], x.last()});
-  if (stack.pool) x = run(e, *stack.pool, x);
+  if (stack.pool && stack.pool_unread) {
+    e.run_forward_alone(true);
+    run(e, *stack.pool, x);
+    e.run_forward_alone(false);
+  } else if (stack.pool) {
+    x = run(e, *stack.pool, x);
+  }
   return stack.project.empty() || stack.projects_rows ? x : projected();
 }
 

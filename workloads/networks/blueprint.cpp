@@ -59,6 +59,16 @@ Ref Draft::looked_up(const std::string& name, std::int64_t rows, std::int64_t wi
   return add(LookedUp{within(name), rows, width}, {});
 }
 
+Ref Draft::tokens(TokenRows rows) {
+  rows.name = within(rows.name);
+  return add(std::move(rows), {});
+}
+
+Ref Draft::draw(Drawn drawn, std::vector<Ref> reads) {
+  drawn.module = within(drawn.module);
+  return add(std::move(drawn), std::move(reads));
+}
+
 Ref Draft::table_of_parts(const std::string& name, std::int64_t parts, Ref x, bool no_batch) {
   return add(
       Learned{.use = LearnedUse::parts, .name = within(name), .rows = parts, .no_batch = no_batch},
@@ -93,6 +103,10 @@ Ref Draft::constant_table(const std::string& name, Ref x) {
 
 Ref Draft::before(const std::string& name, Ref x, std::int64_t rows) {
   return add(Learned{.use = LearnedUse::before, .name = within(name), .rows = rows}, {x});
+}
+
+Ref Draft::before_flat(const std::string& name, Ref x) {
+  return add(Learned{.use = LearnedUse::before, .name = within(name), .flat = true}, {x});
 }
 
 Ref Draft::drop_in_place(double rate, Ref x) {

@@ -91,6 +91,7 @@ class Draft {
   Ref place_table(const std::string& name, Ref x);
   Ref constant_table(const std::string& name, Ref x);
   Ref before(const std::string& name, Ref x, std::int64_t rows = 1);
+  Ref before_flat(const std::string& name, Ref x);
   Ref drop(double rate, Ref x) { return rate > 0 ? add(Dropped{rate}, {x}) : x; }
   Ref drop_in_place(double rate, Ref x);
   Ref drop_path(double rate, Ref x);
@@ -119,6 +120,9 @@ class Draft {
   Ref attend_heads(const AttendHeads& how, Ref q, Ref k, Ref v) { return add(how, {q, k, v}); }
   Ref attend_linearly(Ref q, Ref k, Ref v) { return add(AttendLinearly{}, {q, k, v}); }
   Ref looked_up(const std::string& name, std::int64_t rows, std::int64_t width);
+  Ref tokens(TokenRows rows);
+  // `drawn.module` is within the module that is open.
+  Ref draw(Drawn drawn, std::vector<Ref> reads);
   Ref flattened(Ref x) { return add(Flattened{}, {x}); }
   // The middle of a table of so many rows, a parameter or a buffer of the checkpoint.
   Ref table_of(const std::string& name, std::int64_t rows, bool buffered, Ref x);
@@ -128,11 +132,13 @@ class Draft {
   Ref linear(LinearStep linear, Ref x);
   Ref attend(Attend attention, Ref q, Ref k, Ref v, std::optional<Ref> bias = {});
   Ref distance_bias(DistanceBias bias, std::optional<Ref> windows = {});
+  Ref detached(Ref x) { return add(Detached{}, {x}); }
   Ref mean(Ref x) { return add(Mean{}, {x}); }
   Ref pool(Pooled pooled, Ref x) { return add(pooled, {x}); }
   Ref resize(Resized resized, Ref x) { return add(resized, {x}); }
   Ref resize_as(Ref x, Ref like) { return add(Resized{}, {x, like}); }
   void classes(Ref logits) { add(LossStep{LossKind::classes}, {logits}); }
+  void span(Ref logits) { add(LossStep{LossKind::span}, {logits}); }
   void sum_loss(Ref x) { add(LossStep{LossKind::sum}, {x}); }
   void layer(const std::string& prefix, std::int64_t number, const std::string& kind);
   void outside(const std::string& block) { add(OutsideMark{block}, {}); }

@@ -76,7 +76,7 @@ Counted BlueprintCount::count(const Combined& c) {
 Counted BlueprintCount::count(const Learned& l) {
   const Value& x = read(0).value;
   if (l.use == LearnedUse::before) {
-    e_.parameter(l.name, {1, l.rows, x.last()});
+    e_.parameter(l.name, l.flat ? Shape{x.last()} : Shape{1, l.rows, x.last()});
     return {e_.copy(x, {x.shape[0], x.shape[1] + l.rows, x.last()})};
   }
   if (l.use == LearnedUse::parts) return parts_and_table(l);
@@ -165,6 +165,10 @@ Counted BlueprintCount::count(const LearnedRows& l) {
 
 Counted BlueprintCount::count(const RowsPart& p) {
   const Value& x = read(0).value;
+  if (p.picked) {
+    e_.save(e_.constant(DType::i64, {x.shape[0]}));
+    return {e_.index(x, e_.constant(DType::i64, {x.shape[0]}), {x.shape[0], x.last()})};
+  }
   if (p.single) return {Eager::view(x, {x.shape[0], x.last()})};
   std::int64_t rows = p.count > 0 ? p.count : x.shape[1] - p.first;
   if (now_->reads.size() > 1) rows = read(1).value.shape[1];
@@ -256,6 +260,12 @@ Counted BlueprintCount::count(const Attend& a) {
     v = project(a.v, read(2), a.heads * value_dim, a.v_bias);
   }
   ScoreRules rules{.dropout = a.dropout, .fp32_softmax = a.fp32_softmax, .plain_only = a.plain};
+  if (a.heads_first) {
+    rules.contiguous = true;
+    q = e_.copy(e_.scaled(q));
+    k = e_.copy(k);
+    v = e_.copy(v);
+  }
   if (a.decomposed[0] > 0) {
     // The heads of several examples are put one behind the other, all three of them in one tensor.
     const bool several = by_heads(q, dim).shape[0] > 1;
@@ -304,6 +314,12 @@ Counted BlueprintCount::count(const DistanceBias& b) {
   return {bias};
 }
 
+Counted BlueprintCount::count(const Detached& /*d*/) {
+  Counted made = alike(read(0).value, read(0).turned);
+  made.value.grad = false;
+  return made;
+}
+
 Counted BlueprintCount::count(const Mean& /*m*/) {
   const Value& x = read(0).value;
   return {e_.make({x.shape[0], reads_picture(0) ? x.shape[1] : x.last()}, x.dtype, true)};
@@ -313,6 +329,14 @@ Counted BlueprintCount::count(const LossStep& l) {
   if (l.kind == LossKind::classes) {
     e_.apply(read(0).value, Keeps::result);
     e_.save(e_.constant(read(0).value.dtype, {}));
+  }
+  if (l.kind == LossKind::span) {
+    const Value& logits = read(0).value;
+    for (int end = 0; end < 2; ++end) {
+      e_.save(e_.constant(DType::i64, {logits.shape[0]}));  // its place, no farther than the rows
+      e_.apply(e_.copy(logits, {logits.shape[0], logits.shape[1]}), Keeps::result);
+      e_.save(e_.constant(logits.dtype, {}));
+    }
   }
   return {e_.make({}, e_.dtype(), true)};
 }

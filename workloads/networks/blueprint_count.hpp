@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/layers/context.hpp"
 #include "workloads/networks/blueprint.hpp"
 
 namespace shardsim::models {
@@ -22,6 +23,7 @@ struct Counted {
   Plane grid{0, 0};        // the places of the picture that rows were
   std::int64_t heads = 0;  // that a row is of, or each of its parts; 0: those of what is read first
   std::int64_t parts = 1;  // side by side
+  Axes axes{};             // of what a sketch made and no other step reads
 };
 
 class BlueprintCount {
@@ -100,6 +102,9 @@ class BlueprintCount {
   Counted count(const LayerMark& m);
   Counted count(const OutsideMark& /*m*/);
   Counted count(const Stored& s);
+  Counted count(const Drawn& d);
+  Counted count(const Detached& d);
+  Counted count(const TokenRows& t);
 
   Eager& e_;
   const Blueprint& net_;
@@ -111,6 +116,7 @@ class BlueprintCount {
   bool picture_ = false;
   bool in_layer_ = false;
   std::map<std::string, Value> shared_;
+  Context context_{};  // of sketches
 };
 
 }  // namespace shardsim::models

@@ -187,6 +187,11 @@ void BlueprintGraph::add_step(const Scaled& /*s*/) {
   alike(c_.g.elementwise(Function::scale, own("scaled"), {read(0).id}));
 }
 
+void BlueprintGraph::add_step(const Detached& /*d*/) {
+  c_.note("where the model cuts gradients off, a step computes them");
+  alike(read(0).id);
+}
+
 void BlueprintGraph::add_step(const Mean& /*m*/) {
   const Dim width = read(0).is_picture ? dims(0)[1] : dims(0).back();
   make(c_.g.mean(own("mean"), read(0).id, {{c_.batch}, width}), false);
@@ -201,6 +206,15 @@ void BlueprintGraph::add_step(const LossStep& l) {
   if (l.kind == LossKind::sum) {
     c_.note("the model has no loss of its own: a step's is the mean of its result");
     loss_ = c_.g.mean(further_ > 0 ? fmt::format("loss_{}", further_ + 1) : "loss", x, {});
+    return;
+  }
+  if (l.kind == LossKind::span) {
+    const Dims ends{{c_.batch}, dims(0)[1]};
+    const std::vector<TensorId> both = c_.g.slices(
+        "ends", x, {{"ends.start", ends}, {"ends.end", ends}}, {dims(0).back().front()});
+    const TensorId last = c_.g.input("end_positions", c_.options.index_dtype, {{c_.batch}});
+    c_.g.further_loss(c_.g.cross_entropy(both[1], last, dims(0)[1].front(), "loss_of_ends"));
+    loss_ = c_.cross_entropy(both[0], dims(0)[1].front(), /*fp32=*/false);
     return;
   }
   const Dim classes = read(0).is_picture ? dims(0)[1] : dims(0).back();

@@ -17,6 +17,7 @@ struct MadeValue {
   bool is_picture = false;
   Plane grid{0, 0};       // the places of the picture that rows were
   std::size_t inner = 1;  // of its dims are a row's width: parts, heads, their size
+  Axes axes{};            // of what a sketch made and no other step reads
 };
 
 class BlueprintGraph {
@@ -128,6 +129,9 @@ class BlueprintGraph {
   void add_step(const LayerMark& /*m*/);
   void add_step(const OutsideMark& /*m*/);
   void add_step(const Stored& s);
+  void add_step(const Drawn& d);
+  void add_step(const Detached& d);
+  void add_step(const TokenRows& t);
 
   NetworkGraph& n_;
   GraphContext& c_;

@@ -1,6 +1,7 @@
 // Of rows that are made of heads or of parts: norms of heads, rotary positions, attention, what
 // modulates.
 #include "workloads/layers/attention_kernel.hpp"
+#include "workloads/layers/count_sketch.hpp"
 #include "workloads/networks/blueprint_count.hpp"
 
 namespace shardsim::models {
@@ -59,6 +60,49 @@ Counted BlueprintCount::table_middle(const Learned& l) {
 Counted BlueprintCount::count(const LookedUp& l) {
   const Value table = e_.embedding_table(l.name + ".weight", {l.rows, l.width});
   return {e_.embedding(e_.constant(DType::i64, {step_.batch}), table)};
+}
+
+Counted BlueprintCount::count(const TokenRows& t) {
+  const std::int64_t rows = t.count > 0 ? t.count : step_.text;
+  const Shape numbers{t.by_place ? 1 : step_.batch, rows};
+  const Value table = e_.embedding_table(t.name + ".weight", {t.table, t.width});
+  return {e_.embedding(t.given ? e_.input(DType::i64, numbers) : e_.constant(DType::i64, numbers),
+                       table)};
+}
+
+Counted BlueprintCount::count(const Drawn& d) {
+  const Scope at(e_, d.module);
+  context_.batch = step_.batch;
+  CountSketch sketch(e_, context_);
+  std::vector<Node> nodes;
+  for (std::size_t n = 0; n < now_->reads.size(); ++n) {
+    const Counted& x = read(n);
+    Axes axes = x.axes;
+    if (axes.empty()) {
+      Shape shape = x.value.shape;
+      if (!reads_picture(n) && shape.size() == 3 && shape[0] != step_.batch) {
+        shape.insert(shape.begin() + 1, shape[0] / step_.batch);
+        shape[0] = step_.batch;
+      }
+      axes = axes_of_read(shape, reads_picture(n), n);
+    }
+    for (const Axis& axis : axes) {
+      if (n == 0 && axis.role == AxisRole::sequence) context_.sequence = axis.size;
+    }
+    nodes.push_back(sketch.enter(x.value, axes));
+  }
+  const Node out = draw(sketch, d, nodes);
+  const Axes& axes = sketch.axes_of(out);
+  Shape shape;
+  for (const Axis& axis : axes) shape.push_back(axis.size);
+  if (are_windows(axes)) {
+    shape[1] *= shape[0];
+    shape.erase(shape.begin());
+  }
+  Counted made{Eager::view(sketch.value(out), shape)};
+  picture_ = are_pictures(axes);
+  if (!picture_ && !are_rows(axes) && !are_windows(axes)) made.axes = axes;
+  return made;
 }
 
 Counted BlueprintCount::count(const Flattened& /*f*/) {

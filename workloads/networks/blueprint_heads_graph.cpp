@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "workloads/models/graph/sketch_graph.hpp"
 #include "workloads/networks/blueprint_graph.hpp"
 
 namespace shardsim::models {
@@ -42,6 +43,49 @@ void BlueprintGraph::add_step(const LookedUp& l) {
       c_.g.parameter(full(l.name) + ".weight", {{c_.label("table_rows", l.rows)}, width});
   const TensorId numbers = c_.g.input(name + ".numbers", c_.options.index_dtype, {{c_.batch}});
   make(c_.g.embedding(name, numbers, table, {{c_.batch}, width}), false);
+}
+
+void BlueprintGraph::add_step(const TokenRows& t) {
+  const std::string name = own(t.name);
+  const Dim width{hidden(t.width)};
+  const Dim rows{places(t.count > 0 ? t.count : c_.options.sequence.value_or(net_.text))};
+  const TensorId table =
+      c_.g.parameter(full(t.name) + ".weight", {{c_.label("table_rows", t.table)}, width});
+  Dims numbers{{c_.batch}, rows};
+  if (t.by_place) numbers.erase(numbers.begin());
+  const TensorId ids = t.given && !t.by_place
+                           ? c_.g.input(name + ".numbers", c_.options.index_dtype, numbers)
+                           : c_.g.constant(name + ".numbers", c_.options.index_dtype, numbers);
+  numbers.push_back(width);
+  TensorId made = c_.g.embedding(name, ids, table, numbers);
+  if (t.by_place) {
+    made = c_.g.expand(name + ".expanded", made, {{c_.batch}, numbers[0], numbers[1]});
+  }
+  make(made, false);
+}
+
+void BlueprintGraph::add_step(const Drawn& d) {
+  if (lead(0) > 1 && !read(0).is_picture) {
+    const Dim& rows = dims(0)[lead(0) - 1];
+    c_.sequence = rows.front();
+    c_.key_sequence = keys(size(rows));
+    c_.hidden = dims(0).back().front();
+  }
+  SketchGraph sketch(c_, full(d.module));
+  std::vector<Node> nodes;
+  for (std::size_t n = 0; n < now_->reads.size(); ++n) {
+    Axes axes = read(n).axes;
+    if (axes.empty()) {
+      std::vector<std::int64_t> shape;
+      for (const Dim& dim : dims(n)) shape.push_back(size(dim));
+      axes = axes_of_read(shape, read(n).is_picture, n);
+    }
+    nodes.push_back(sketch.enter(seen(own("read"), read(n).id, sketch.dims(axes)), axes));
+  }
+  const Node out = draw(sketch, d, nodes);
+  const Axes& axes = sketch.axes_of(out);
+  make(sketch.tensor(sketch.in_order(out)), are_pictures(axes));
+  if (!are_pictures(axes) && !are_rows(axes) && !are_windows(axes)) made_[number_].axes = axes;
 }
 
 void BlueprintGraph::add_step(const Flattened& /*f*/) {

@@ -30,9 +30,9 @@ void BlueprintGraph::add_step(const Learned& l) {
     const Dim width = dims(0).back();
     const LabelId rows = c_.label("learned_rows", l.rows);
     const LabelId all = places(size(dims(0)[1]) + l.rows);
-    const TensorId learned =
-        c_.g.expand(name + ".expanded", c_.g.parameter(name, {{one}, {rows}, width}),
-                    {{c_.batch}, {rows}, width});
+    const TensorId learned = c_.g.expand(
+        name + ".expanded", c_.g.parameter(name, l.flat ? Dims{width} : Dims{{one}, {rows}, width}),
+        {{c_.batch}, {rows}, width});
     return make(c_.g.concatenate(name + ".before", {learned, read(0).id},
                                  {{c_.batch}, {all}, width}, {rows, dims(0)[1].front(), all}),
                 false);
@@ -299,6 +299,7 @@ void BlueprintGraph::add_step(const Attend& a) {
   }
   const LabelId rows = dims(1)[dims(1).size() - 2].front();
   GraphBuilder::AttentionParts parts;
+  if (a.causal) parts.fraction = attention_fraction(0, c_.g.label_size(rows));
   if (a.has_bias) parts.added = read(3).id;
   if (a.decomposed[0] > 0) parts.added = decomposed_bias(at, a, q, dim);
   if (value_dim != dim) parts.value_dim = value_dim;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/layers/norm.hpp"
+#include "workloads/networks/drawn.hpp"
 
 namespace shardsim::models {
 
@@ -110,6 +111,7 @@ struct Learned {
   bool by_places = false;      // a table of shape [1, rows, columns, width]
   bool buffered = false;       // a table that is no parameter: a constant
   bool no_batch = false;       // a table of parts of shape [rows, width]
+  bool flat = false;           // one row that is put before, of shape [width]
   std::int64_t of = 0;         // a table of so many rows, of which those in the middle are read
   std::int64_t tables = 1;     // in one parameter, [tables, 1, rows, width]; the first is read
   bool operator==(const Learned&) const = default;
@@ -170,6 +172,7 @@ struct RowsPart {
   std::int64_t count = 0;
   bool copied = false;
   bool single = false;  // one row, as a vector
+  bool picked = false;  // which one numbers of the batch say; in a step it is the first
   bool operator==(const RowsPart&) const = default;
 };
 struct Joined {  // side by side: channels of pictures, widths of rows; or one behind the other
@@ -208,6 +211,8 @@ struct Attend {
   // Scores of queries with two tables of distances, of so many rows and columns (arXiv:2203.16527).
   Plane decomposed{0, 0};
   bool copies_bias = false;  // which each layer makes anew
+  bool causal = false;       // a place sees those before it alone
+  bool heads_first = false;  // all three are laid out head after head; of these plain ones
   bool has_bias = false;     // reads one more value: [heads, queries, keys], or for each window
   bool operator==(const Attend&) const = default;
 };
@@ -264,11 +269,26 @@ struct LookedUp {
   std::int64_t width = 0;
   bool operator==(const LookedUp&) const = default;
 };
+// Rows of a table for the tokens of each example, by their numbers: nn.Embedding. As many as `count`
+// says; 0: as the step has of text.
+struct TokenRows {
+  std::string name;
+  std::int64_t table = 0;  // its rows
+  std::int64_t width = 0;
+  std::int64_t count = 0;
+  bool given = true;      // numbers come with the batch, or are stored; else they are made
+  bool by_place = false;  // the same for all examples
+  bool operator==(const TokenRows&) const = default;
+};
 // All rows of an example side by side, as a vector.
 struct Flattened {
   bool operator==(const Flattened&) const = default;
 };
 
+// The same, through which no gradient goes.
+struct Detached {
+  bool operator==(const Detached&) const = default;
+};
 struct Mean {  // over all places: a vector
   bool operator==(const Mean&) const = default;
 };
@@ -289,7 +309,8 @@ struct Resized {  // by interpolation: as large as the second value, or `times` 
   bool operator==(const Resized&) const = default;
 };
 // Losses; the last is the step's. `sum`: of a result without a loss of its own.
-enum class LossKind : std::uint8_t { classes, sum };
+// `span`: of two numbers of each row, which row an answer starts in and which it ends in.
+enum class LossKind : std::uint8_t { classes, sum, span };
 struct LossStep {
   LossKind kind = LossKind::sum;
   bool operator==(const LossStep&) const = default;
@@ -319,7 +340,8 @@ using StepKind =
                  Combined, Learned, Dropped, Scaled, AsRows, AsPicture, Windowed, Unwindowed,
                  Merged, LearnedRows, FrozenNormed, RowsPart, Joined, LinearStep, Attend,
                  DistanceBias, WidthPart, Turned, AttendHeads, AttendLinearly, LookedUp, Flattened,
-                 Cast, Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored>;
+                 Cast, Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored, Drawn,
+                 TokenRows, Detached>;
 
 // Rows of a transformer's stream, and what a norm makes of them for a branch: the one lies in parts
 // between blocks under sequence parallelism, the other is whole.

@@ -1,6 +1,7 @@
 #include "workloads/networks/network.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,8 +14,10 @@ std::string of_level(const UNetLevel& level) {
   std::string text =
       fmt::format("{} residual blocks of {} channels", level.blocks, level.block.out);
   if (level.transformer) {
-    text += fmt::format(", transformers of {} blocks, {} heads", level.transformer->blocks,
-                        level.transformer->heads);
+    const std::string blocks = level.depths.empty()
+                                   ? std::to_string(level.transformer->blocks)
+                                   : fmt::format("{}", fmt::join(level.depths, ", "));
+    text += fmt::format(", transformers of {} blocks, {} heads", blocks, level.transformer->heads);
   }
   return text;
 }
@@ -127,6 +130,15 @@ bool reads_samples(const Network& network) {
   return std::any_of(blueprint->steps.begin(), blueprint->steps.end(), [](const auto& step) {
     const auto* input = std::get_if<PictureInput>(&step.what);
     return input != nullptr && input->is_text_long;
+  });
+}
+
+bool reads_words(const Network& network) {
+  const auto* blueprint = std::get_if<Blueprint>(&network);
+  if (blueprint == nullptr) return false;
+  return std::any_of(blueprint->steps.begin(), blueprint->steps.end(), [](const auto& step) {
+    const auto* rows = std::get_if<TokenRows>(&step.what);
+    return rows != nullptr && rows->count == 0;
   });
 }
 

@@ -31,6 +31,8 @@ using Network = std::variant<ResNet, ConvNext, Swin, UNet, Autoencoder, Blueprin
 
 // Whether it reads sounds, of as many samples as a sequence is long.
 [[nodiscard]] bool reads_samples(const Network& network);
+// Whether it looks up words beside an image, as many as a sequence is long.
+[[nodiscard]] bool reads_words(const Network& network);
 
 Value run(Eager& e, const Network& network, const ImageStep& step);
 

@@ -33,7 +33,7 @@ Ref row_layer(Draft& d, const RowLayer& n, Ref x) {
     return d.sum(d.drop_path(n.drop_path, out), x);
   };
   Ref read = n.norms_behind ? x : d.norm(row_norm(n.first_norm), x);
-  x = onto(d.attend(n.attention, read, read, read), n.first_scale);
+  x = onto(n.attend ? n.attend(d, read) : d.attend(n.attention, read, read, read), n.first_scale);
   if (n.norms_behind) x = d.norm(row_norm(n.first_norm), x);
   read = n.norms_behind ? x : d.norm(row_norm(n.second_norm), x);
   Ref inner = d.linear({.name = n.up, .out = n.width, .inner = true}, read);

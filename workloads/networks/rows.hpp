@@ -1,6 +1,7 @@
 // Blocks that families write down alike (blueprint.hpp).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,7 @@ namespace shardsim::models {
 struct RowLayer {
   std::string first_norm = "layernorm_before", second_norm = "layernorm_after";
   Attend attention{};
+  std::function<Ref(Draft&, Ref)> attend{};  // or what stands in its place
   std::string up = "intermediate.dense", down = "output.dense";
   std::int64_t hidden = 0;
   std::int64_t width = 0;  // of the MLP

@@ -37,7 +37,7 @@ struct UnetRun {
   Value block(const UNetLevel& level, std::int64_t i, const Value& x) {
     Value out = run(e, fmt::format("resnets.{}", i), level.block, x, time);
     if (!level.transformer) return out;
-    return run(e, fmt::format("attentions.{}", i), *level.transformer, out, context);
+    return run(e, fmt::format("attentions.{}", i), level.transformer_of(i), out, context);
   }
 
   Value down(Value x) {
@@ -71,7 +71,7 @@ struct UnetRun {
     for (std::int64_t i = 0; i < level.blocks; ++i) {
       if (level.transformer) {
         e.open_layer(fmt::format("mid_block.attentions.{}", i), "middle");
-        x = run(e, "", *level.transformer, x, context);
+        x = run(e, "", level.transformer_of(i), x, context);
         e.close_layer();
       }
       x = residual(i + 1, x);

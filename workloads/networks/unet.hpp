@@ -20,7 +20,14 @@ struct UNetLevel {
   std::int64_t blocks = 0;  // residual ones
   ResidualBlock block{};
   std::optional<ImageTransformer> transformer{};  // after each of them
+  std::vector<std::int64_t> depths{};             // of each transformer, where they differ
 
+  // Behind residual block i.
+  [[nodiscard]] ImageTransformer transformer_of(std::int64_t i) const {
+    ImageTransformer own = *transformer;
+    if (!depths.empty()) own.blocks = depths[static_cast<std::size_t>(i)];
+    return own;
+  }
   bool operator==(const UNetLevel&) const = default;
 };
 

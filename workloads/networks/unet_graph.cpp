@@ -88,7 +88,7 @@ class UnetGraph {
     const std::string residual = fmt::format("resnets.{}", i);
     x_ = n_.residual(n_.c.inside(residual), level.block, x_, time_);
     if (level.transformer) {
-      x_ = n_.transformer(fmt::format("attentions.{}", i), *level.transformer, x_);
+      x_ = n_.transformer(fmt::format("attentions.{}", i), level.transformer_of(i), x_);
     }
   }
 
@@ -117,7 +117,7 @@ class UnetGraph {
     for (std::int64_t i = 0; i < level.blocks; ++i) {
       if (level.transformer) {
         n_.next_layers("mid_block.attentions", {static_cast<std::int32_t>(i)});
-        x_ = n_.transformer("", *level.transformer, x_);
+        x_ = n_.transformer("", level.transformer_of(i), x_);
       }
       residual(i + 1);
     }

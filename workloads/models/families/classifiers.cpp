@@ -64,11 +64,12 @@ constexpr std::array sequences = std::to_array<SequenceClassifier>(
      {"XLMRobertaXL"},
      {"JinaEmbeddingsV3"}});
 
-// Of each token.
+// Of each token, behind the masked model's dense module and norm where it has its name.
 struct TokenClassifier {
   std::string_view stem;
   std::string_view dropout_keys = usual;
   double dropout = 0.1;
+  std::string_view transform{};
 };
 
 constexpr std::array tokens =
@@ -86,6 +87,9 @@ constexpr std::array tokens =
                                     {"RoCBert"},
                                     {"Longformer", "hidden_dropout_prob"},
                                     {"SqueezeBert", "hidden_dropout_prob"},
+                                    {"BigBird"},
+                                    {"ModernBert", "classifier_dropout", 0, "head.dense"},
+                                    {"EuroBert", "", 0},
                                     {"Esm", "hidden_dropout_prob"},
                                     {"Gte"},
                                     {"JinaEmbeddingsV3"},
@@ -186,14 +190,29 @@ ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceCla
 }
 
 ModelSpec token_classifier(const Config& c, ModelSpec spec, const TokenClassifier& kind) {
-  const std::string pooler = spec.head.idle_pooler;
+  const Head own = spec.head;
   spec.head = {.kind = HeadKind::classification,
                .name = "classifier",
                .vocab = labels_of(c),
                .bias = true,
                .rows = HeadRows::each,
                .dropout = first_rate(c, kind.dropout_keys, kind.dropout)};
-  spec.head.idle_pooler = pooler;
+  spec.head.idle_pooler = own.idle_pooler;
+  if (!kind.transform.empty() && kind.transform == own.transform) {
+    spec.head.transform = own.transform;
+    spec.head.transform_bias = own.transform_bias;
+    spec.head.activation = own.activation;
+    spec.head.transform_norm = own.transform_norm;
+  }
+  return spec;
+}
+
+// ModernBERT's, behind what its masked model's head has.
+ModelSpec transformed_answer_finder(const Config& c, ModelSpec spec) {
+  static constexpr TokenClassifier behind{"ModernBert", "classifier_dropout", 0, "head.dense"};
+  spec = token_classifier(c, std::move(spec), behind);
+  if (labels_of(c) != 2) c.fail("num_labels", "an answer has two ends");
+  spec.head.rows = HeadRows::span;
   return spec;
 }
 
@@ -249,6 +268,7 @@ ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier&
 }  // namespace
 
 double first_rate(const Config& c, std::string_view keys, double otherwise) {
+  if (keys.empty()) return otherwise;
   const std::size_t bar = keys.find('|');
   const std::string_view first = keys.substr(0, bar);
   if (bar == std::string_view::npos || c.given(first)) return c.rate(first, otherwise);
@@ -293,6 +313,9 @@ std::vector<Family> classifier_families(const std::vector<Family>& known) {
           return answer_finder(c, std::move(spec), drops);
         });
   }
+  add("ModernBert", "ForQuestionAnswering", "ForMaskedLM", [](const Config& c, ModelSpec spec) {
+    return transformed_answer_finder(c, std::move(spec));
+  });
   for (const SentencePairs& kind : sentence_pairs) {
     for (const bool alone : {false, true}) {
       if (alone && !kind.alone) continue;

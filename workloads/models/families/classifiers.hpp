@@ -13,7 +13,7 @@ namespace shardsim::models {
 [[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);
 // An untied bias of logits of words, which classes without them lack.
 void drop_bias_of_words(ModelSpec& spec);
-// The rate under the first of the keys, "a|b", that the file gives.
+// The rate under the first of the keys, "a|b", that the file gives; of no keys the other.
 [[nodiscard]] double first_rate(const Config& c, std::string_view keys, double otherwise);
 
 }  // namespace shardsim::models

@@ -81,7 +81,15 @@ constexpr std::array token_decoders =
                                  {"GPTBigCode", "classifier"},
                                  {"GPTNeo", "classifier", "classifier_dropout"},
                                  {"GPTNeoX", "classifier", "classifier_dropout"},
-                                 {"Mpt", "classifier"}});
+                                 {"Mpt", "classifier"},
+                                 {"DiffLlama"},
+                                 {"MiniMax"}});
+
+// Encoders by another name that transformers has a class for each token of.
+constexpr std::array token_encoders =
+    std::to_array<TokenDecoder>({{"XLMWithLMHeadModel", "classifier", "dropout"},
+                                 {"FlaubertWithLMHeadModel", "classifier", "dropout"},
+                                 {"XLNetLMHeadModel", "classifier", "", 0}});
 
 // Those with a class that finds an answer; some call their layers "transformer".
 struct AnsweringDecoder {
@@ -184,6 +192,14 @@ ModelSpec tagged(const Config& c, ModelSpec spec, const TokenDecoder& decoder) {
   return spec;
 }
 
+// T5's encoder alone, a class of each of its tokens.
+ModelSpec tagged_encoder(const Config& c, ModelSpec spec) {
+  static constexpr TokenDecoder of_t5{"T5", "classifier", "classifier_dropout", 0};
+  spec = encoder_of(std::move(spec));
+  replace_root(spec, "", "transformer.");
+  return tagged(c, std::move(spec), of_t5);
+}
+
 // Two logits of every token: which starts an answer, which ends it.
 ModelSpec answering(ModelSpec spec, bool renamed) {
   constexpr std::int64_t start_and_end = 2;
@@ -231,8 +247,17 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
     return std::find_if(known.begin(), known.end(),
                         [&](const Family& f) { return f.architecture == architecture; });
   };
+  for (const TokenDecoder& kind : token_encoders) {
+    const Family both = *find(kind.stem);
+    const std::string stem(kind.stem.substr(
+        0, kind.stem.find(kind.stem.ends_with("WithLMHeadModel") ? "WithLM" : "LMHead")));
+    derived.push_back({stem + "ForTokenClassification", both.model_type,
+                       [both, &kind](const Config& c) { return tagged(c, both.read(c), kind); }});
+  }
   for (const std::string stem : {"T5", "MT5", "UMT5"}) {
     const Family both = *find(stem + "ForConditionalGeneration");
+    derived.push_back({stem + "ForTokenClassification", both.model_type,
+                       [both](const Config& c) { return tagged_encoder(c, both.read(c)); }});
     derived.push_back({stem + "EncoderModel", both.model_type,
                        [both](const Config& c) { return encoder_of(both.read(c)); }});
   }

@@ -1,5 +1,8 @@
 // DETR (arXiv:2005.12872): a residual network whose norms do not learn; its last picture's places
-// as rows of an encoder; a decoder of learned queries, each of which is an object or none.
+// as rows of an encoder; a decoder of learned queries, each of which is an object or none. Table
+// Transformer (arXiv:2110.00061) is DETR with norms of what the branches read.
+//
+// Names and defaults as in transformers 5.23, modeling_detr.py and modeling_table_transformer.py.
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/networks/rows.hpp"
@@ -142,10 +145,12 @@ struct DetrSizes {
   std::int64_t hidden = 0, heads = 0, width = 0, layers = 0;
   std::string activation;
   double dropout = 0, attention_dropout = 0, inner_dropout = 0;
+  bool norms_first = false;  // Table Transformer, whose attention is multiplied out
 };
 
-DetrSizes read_detr(const Config& c, const std::string& side) {
+DetrSizes read_detr(const Config& c, const std::string& side, bool norms_first) {
   DetrSizes n;
+  n.norms_first = norms_first;
   n.hidden = c.size("d_model|hidden_size", 256);
   n.heads = c.size(side + "_attention_heads", 8);
   n.width = c.size(side + "_ffn_dim", 2048);
@@ -158,27 +163,39 @@ DetrSizes read_detr(const Config& c, const std::string& side) {
   return n;
 }
 
-Attend detr_attention(const DetrSizes& n, const std::string& name) {
-  return {.name = name, .heads = n.heads, .dropout = n.attention_dropout};
+// What the module with the projections is; of which values it reads is the caller's.
+Ref detr_attention(Draft& d, const DetrSizes& n, const std::string& name, Ref q, Ref k, Ref v) {
+  return d.attend({.name = name,
+                   .heads = n.heads,
+                   .o = n.norms_first ? "out_proj" : "o_proj",
+                   .dropout = n.attention_dropout,
+                   .plain = n.norms_first,
+                   .heads_first = n.norms_first},
+                  q, k, v);
 }
 
-// Onto what was read, then the norm.
-Ref normed_onto(Draft& d, const DetrSizes& n, const std::string& norm, Ref x, Ref out) {
-  return d.norm(row_norm(norm), d.sum(x, d.drop(n.dropout, out)));
+// A branch onto the rows, whose norm is of what it reads or of the sum.
+template <class Body>
+Ref detr_branch(Draft& d, const DetrSizes& n, const std::string& norm, Ref x, const Body& body) {
+  const Ref read = n.norms_first ? d.norm(row_norm(norm), x) : x;
+  const Ref sum = d.sum(x, d.drop(n.dropout, body(read)));
+  return n.norms_first ? sum : d.norm(row_norm(norm), sum);
 }
 
 Ref detr_mlp(Draft& d, const DetrSizes& n, Ref x) {
-  Ref inner = d.linear({.name = "mlp.fc1", .out = n.width, .inner = true}, x);
-  inner = d.drop(n.inner_dropout, d.activate(n.activation, inner));
-  const Ref out = d.linear({.name = "mlp.fc2", .out = n.hidden}, inner);
-  return normed_onto(d, n, "final_layer_norm", x, out);
+  const std::string at = n.norms_first ? "" : "mlp.";
+  return detr_branch(d, n, "final_layer_norm", x, [&](Ref read) {
+    Ref inner = d.linear({.name = at + "fc1", .out = n.width, .inner = true}, read);
+    inner = d.drop(n.inner_dropout, d.activate(n.activation, inner));
+    return d.linear({.name = at + "fc2", .out = n.hidden}, inner);
+  });
 }
 
 // Sines of places, the same in every layer, added.
 Ref at_places(Draft& d, Ref x) { return d.constant_table("places", x); }
 
 // What the decoder leaves of the queries.
-Ref detr_rows(const Config& c, Draft& d, const std::string& prefix) {
+Ref detr_rows(const Config& c, Draft& d, const std::string& prefix, bool norms_first) {
   if (c.text("position_embedding_type", "sine") != "sine") {
     c.fail("position_embedding_type", "only \"sine\" is supported");
   }
@@ -186,36 +203,40 @@ Ref detr_rows(const Config& c, Draft& d, const std::string& prefix) {
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
     if (c.rate(key, 0) > 0) c.fail(key, "only 0 is supported");
   }
-  const DetrSizes e = read_detr(c, "encoder");
-  const DetrSizes n = read_detr(c, "decoder");
+  const DetrSizes e = read_detr(c, "encoder", norms_first);
+  const DetrSizes n = read_detr(c, "decoder", norms_first);
   const ResidualBackbone backbone = read_backbone(c);
   Ref x = 0;
   {
-    const Draft::In of(d, prefix + "backbone.model");
+    const Draft::In of(d,
+                       prefix + (norms_first ? "backbone.conv_encoder.model" : "backbone.model"));
     x = residual_picture(c, d, backbone);
   }
   x = d.rows(d.convolve(patches(prefix + "input_projection", e.hidden, 1), x));
   x = d.drop(e.dropout, x);
   for (std::int64_t i = 0; i < e.layers; ++i) {
     d.layer(prefix + "encoder.layers", i, "encoder");
-    const Ref placed = at_places(d, x);
-    x = normed_onto(d, e, "self_attn_layer_norm", x,
-                    d.attend(detr_attention(e, "self_attn"), placed, placed, x));
+    x = detr_branch(d, e, "self_attn_layer_norm", x, [&](Ref read) {
+      const Ref placed = at_places(d, read);
+      return detr_attention(d, e, "self_attn", placed, placed, read);
+    });
     x = detr_mlp(d, e, x);
   }
   d.outside("queries");
+  if (norms_first) x = d.norm(row_norm(prefix + "encoder.layernorm"), x);
   const std::int64_t queries = c.size("num_queries", 100);
   const Ref places = d.learned_rows(prefix + "query_position_embeddings", queries, n.hidden);
   Ref y =
       d.enter(RowsInput{.name = "queries", .rows = queries, .width = n.hidden, .constant = true});
   for (std::int64_t i = 0; i < n.layers; ++i) {
     d.layer(prefix + "decoder.layers", i, "decoder");
-    const Ref placed = d.sum(y, places);
-    y = normed_onto(d, n, "self_attn_layer_norm", y,
-                    d.attend(detr_attention(n, "self_attn"), placed, placed, y));
-    y = normed_onto(
-        d, n, "encoder_attn_layer_norm", y,
-        d.attend(detr_attention(n, "encoder_attn"), d.sum(y, places), at_places(d, x), x));
+    y = detr_branch(d, n, "self_attn_layer_norm", y, [&](Ref read) {
+      const Ref placed = d.sum(read, places);
+      return detr_attention(d, n, "self_attn", placed, placed, read);
+    });
+    y = detr_branch(d, n, "encoder_attn_layer_norm", y, [&](Ref read) {
+      return detr_attention(d, n, "encoder_attn", d.sum(read, places), at_places(d, x), x);
+    });
     y = detr_mlp(d, n, y);
   }
   d.outside("head");
@@ -237,16 +258,16 @@ ModelSpec detr_spec(const Config& c, Draft& d) {
   return spec;
 }
 
-ModelSpec detr_model(const Config& c) {
+ModelSpec detr_alone(const Config& c, bool norms_first) {
   Draft d;
-  d.sum_loss(detr_rows(c, d, ""));
+  d.sum_loss(detr_rows(c, d, "", norms_first));
   return detr_spec(c, d);
 }
 
 // Its loss is of pairs that a matching on the host picks: a step's is the sum of both results.
-ModelSpec detr_detection(const Config& c) {
+ModelSpec detector(const Config& c, bool norms_first) {
   Draft d;
-  const Ref rows = detr_rows(c, d, "model.");
+  const Ref rows = detr_rows(c, d, "model.", norms_first);
   const std::int64_t hidden = c.size("d_model|hidden_size", 256);
   d.sum_loss(d.linear({.name = "class_labels_classifier", .out = labels_of(c) + 1}, rows));
   Ref boxes = rows;
@@ -260,10 +281,18 @@ ModelSpec detr_detection(const Config& c) {
   return detr_spec(c, d);
 }
 
+ModelSpec detr_model(const Config& c) { return detr_alone(c, /*norms_first=*/false); }
+ModelSpec detr_detection(const Config& c) { return detector(c, /*norms_first=*/false); }
+ModelSpec tables_model(const Config& c) { return detr_alone(c, /*norms_first=*/true); }
+ModelSpec tables_detection(const Config& c) { return detector(c, /*norms_first=*/true); }
+
 }  // namespace
 
 std::vector<Family> detr_families() {
-  return {{"DetrModel", "detr", detr_model}, {"DetrForObjectDetection", "detr", detr_detection}};
+  return {{"DetrModel", "detr", detr_model},
+          {"DetrForObjectDetection", "detr", detr_detection},
+          {"TableTransformerModel", "table-transformer", tables_model},
+          {"TableTransformerForObjectDetection", "table-transformer", tables_detection}};
 }
 
 }  // namespace shardsim::models

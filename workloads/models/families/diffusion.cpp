@@ -47,6 +47,30 @@ std::vector<std::int64_t> per_level(const Config& c, std::string_view key, std::
   return list;
 }
 
+// Of each level one number for all its transformers, or a list of one for each; a level without any
+// may say anything.
+std::vector<std::vector<std::int64_t>> depths_of(const Config& c, std::string_view key,
+                                                 std::size_t levels) {
+  const auto value = c.json().find(key);
+  if (!value || !value->is_array()) {
+    return std::vector<std::vector<std::int64_t>>(levels, {c.size(key, 1)});
+  }
+  c.pass_over({key});
+  constexpr std::int64_t most = 10000;
+  std::vector<std::vector<std::int64_t>> depths;
+  for (const JsonReader& entry : value->elements()) {
+    depths.emplace_back();
+    if (!entry.is_array()) {
+      depths.back().push_back(entry.integer(0, most));
+      continue;
+    }
+    for (const JsonReader& one : entry.elements()) depths.back().push_back(one.integer(0, most));
+    if (depths.back().empty()) entry.fail("is empty");
+  }
+  if (depths.size() != levels) c.fail(key, "has not one entry for each level");
+  return depths;
+}
+
 // One flag for all levels, or a list of one for each.
 std::vector<bool> flags_of(const Config& c, std::string_view key, std::size_t levels) {
   const auto value = c.json().find(key);
@@ -86,7 +110,9 @@ bool has_transformer(const Config& c, std::string_view key, const std::string& t
 
 // Levels from the largest image to the smallest: what a block on them is.
 struct Levels {
-  std::vector<std::int64_t> widths, blocks, heads, depths;
+  std::vector<std::int64_t> widths, blocks, heads;
+  std::vector<std::vector<std::int64_t>> depths;     // on the way down, and in the middle
+  std::vector<std::vector<std::int64_t>> up_depths;  // and back
   std::vector<bool> text_only;
   ResidualBlock block;
   ImageTransformer transformer;
@@ -96,20 +122,48 @@ struct Levels {
     level.block.out = widths[l];
     if (attends) {
       level.transformer = transformer;
-      level.transformer->blocks = depths[l];
+      level.transformer->blocks = depths[l].front();
       level.transformer->heads = heads[l];
       level.transformer->text_only = text_only[l];
     }
     return level;
   }
+
+  // With as many blocks in each of its transformers as `key` says.
+  [[nodiscard]] UNetLevel of_depths(const Config& c, std::string_view key, UNetLevel level,
+                                    const std::vector<std::int64_t>& own) const {
+    if (!level.transformer) return level;
+    level.transformer->blocks = own.front();
+    if (own.size() == 1) return level;
+    if (static_cast<std::int64_t>(own.size()) < level.blocks) {
+      c.fail(key, "has not one entry for each transformer of a level");
+    }
+    level.depths.assign(own.begin(), own.begin() + level.blocks);
+    return level;
+  }
 };
+
+// The class turns what is said of the way down around, unless the way up has a list of its own.
+void read_depths(const Config& c, Levels& n) {
+  constexpr auto* down = "transformer_layers_per_block";
+  constexpr auto* up = "reverse_transformer_layers_per_block";
+  n.depths = depths_of(c, down, n.widths.size());
+  if (c.given(up)) {
+    n.up_depths = depths_of(c, up, n.widths.size());
+    return;
+  }
+  for (const auto& own : n.depths) {
+    if (own.size() > 1) c.fail(down, "differs within a level, and no list of the way up is given");
+  }
+  n.up_depths.assign(n.depths.rbegin(), n.depths.rend());
+}
 
 Levels read_levels(const Config& c, const UNet& net) {
   Levels n;
   n.widths = c.sizes("block_out_channels", {320, 640, 1280, 1280});
   const std::size_t levels = n.widths.size();
   n.blocks = per_level(c, "layers_per_block", 2, levels);
-  n.depths = per_level(c, "transformer_layers_per_block", 1, levels);
+  read_depths(c, n);
   // The class reads how wide a head is as the number of heads, unless that is given.
   const bool named = c.given("num_attention_heads");
   n.heads = per_level(c, named ? "num_attention_heads" : "attention_head_dim", 8, levels);
@@ -128,8 +182,8 @@ Levels read_levels(const Config& c, const UNet& net) {
 void refuse_other_unets(const Config& c) {
   c.pass_over({"center_input_sample", "flip_sin_to_cos", "freq_shift",  // numbers that go in
                "addition_embed_type_num_heads"});                       // of another embedding
-  refuse(c, {"class_embed_type", "reverse_transformer_layers_per_block", "time_embedding_act_fn",
-             "timestep_post_act", "cross_attention_norm", "mid_block_only_cross_attention"});
+  refuse(c, {"class_embed_type", "time_embedding_act_fn", "timestep_post_act",
+             "cross_attention_norm", "mid_block_only_cross_attention"});
   refuse_true(c, {"dual_cross_attention", "resnet_skip_time_act", "class_embeddings_concat"});
   static_cast<void>(c.flag("upcast_attention", false));  // which fused attention does not read
   require(c, "resnet_time_scale_shift", "default");
@@ -190,13 +244,16 @@ ModelSpec unet(const Config& c) {
   for (std::size_t l = 0; l < levels; ++l) {
     const std::string type = block_types(c, down, going_down, levels)[l];
     net.down.push_back(
-        n.at(l, has_transformer(c, down, type, "CrossAttnDownBlock2D", "DownBlock2D")));
+        n.of_depths(c, "transformer_layers_per_block",
+                    n.at(l, has_transformer(c, down, type, "CrossAttnDownBlock2D", "DownBlock2D")),
+                    n.depths[l]));
   }
   for (std::size_t l = 0; l < levels; ++l) {
     const std::string type = block_types(c, up, going_up, levels)[l];
-    net.up.push_back(
-        n.at(levels - 1 - l, has_transformer(c, up, type, "CrossAttnUpBlock2D", "UpBlock2D")));
-    net.up.back().blocks += 1;
+    UNetLevel level =
+        n.at(levels - 1 - l, has_transformer(c, up, type, "CrossAttnUpBlock2D", "UpBlock2D"));
+    level.blocks += 1;
+    net.up.push_back(n.of_depths(c, "reverse_transformer_layers_per_block", level, n.up_depths[l]));
   }
   read_middle(c, n, net);
   return of_network(net);

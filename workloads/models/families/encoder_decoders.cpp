@@ -212,7 +212,7 @@ Stack bart_side(const Config& c, const BartLike& b, bool decodes) {
   stack.input = TokenEmbedding{
       .name = at + ".embed_tokens",
       .table_of = "model.shared",
-      .vocab = c.needed("vocab_size", 50265),
+      .vocab = c.needed("vocab_size|tgt_vocab_size", 50265),
       .width = stack.hidden,
       .scaled = c.flag("scale_embedding", false),
       .shifted = decodes,
@@ -234,7 +234,7 @@ BartLike read_bart(const Config& c) {
 }
 
 ModelSpec bart_like(const Config& c, const BartLike& b) {
-  const std::int64_t vocab = c.needed("vocab_size", 50265);
+  const std::int64_t vocab = c.needed("vocab_size|tgt_vocab_size", 50265);
   ModelSpec spec;
   for (const bool decodes : {false, true}) spec.stacks.push_back(bart_side(c, b, decodes));
   spec.shared.push_back({"model.shared", vocab, spec.stacks[0].hidden});

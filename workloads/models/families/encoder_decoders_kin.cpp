@@ -8,6 +8,7 @@
 #include "workloads/models/families/encoders.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/roots.hpp"
+#include "workloads/models/families/vision.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -89,28 +90,116 @@ ModelSpec decoder_of(ModelSpec spec, bool ties) {
   return spec;
 }
 
-// BART's decoder behind an encoder of images, which is not there: attention to it does not run.
+// BART's decoder behind an encoder of images.
 // Defaults: transformers 5.23, configuration_trocr.py.
-ModelSpec trocr(const Config& c) {
-  ModelSpec both;
-  both.stacks = {bart_decoder(c)};
-  both.head.vocab = c.needed("vocab_size", 50265);
-  both.head.causal_loss = false;
-  if (c.flag("tie_word_embeddings", true)) both.head.tied_to = "model.shared.weight";
-  ModelSpec spec = decoder_of(std::move(both), /*ties=*/true);
+ModelSpec trocr_decoder(const Config& c) {
+  ModelSpec spec;
+  spec.stacks = {bart_decoder(c)};
   Stack& stack = spec.stacks[0];
   multiply_out(stack);
-  if (c.size("cross_attention_hidden_size", stack.hidden) != stack.hidden) {
-    c.fail("cross_attention_hidden_size", "is not the decoder's width, which alone is supported");
-  }
-  c.pass_over({"decoder_layerdrop"});
+  c.pass_over({"decoder_layerdrop", "cross_attention_hidden_size"});
   auto& input = std::get<TokenEmbedding>(stack.input);
   constexpr std::int64_t offset = 2;
   input.position_rows = c.size("max_position_embeddings", 512) + offset;
   input.position_numbers = PositionNumbers::per_example;
   if (!c.flag("use_learned_position_embeddings", true)) input.positions.clear();
   if (!c.flag("layernorm_embedding", true)) input.norm = {};
+  spec.head.vocab = c.needed("vocab_size", 50265);
+  spec.head.causal_loss = false;
   spec.head.name = "output_projection";
+  if (c.flag("tie_word_embeddings", true)) spec.head.tied_to = "model.shared.weight";
+  return spec;
+}
+
+// Without the encoder: attention to it does not run.
+ModelSpec trocr(const Config& c) {
+  ModelSpec spec = decoder_of(trocr_decoder(c), /*ties=*/true);
+  const std::int64_t hidden = spec.stacks[0].hidden;
+  if (c.size("cross_attention_hidden_size", hidden) != hidden) {
+    c.fail("cross_attention_hidden_size", "is not the decoder's width, which alone is supported");
+  }
+  return spec;
+}
+
+// FSMT (arXiv:1907.06616): BART's layers between two languages, each with a vocabulary of its own.
+// Defaults: transformers 5.23, configuration_fsmt.py.
+ModelSpec fsmt(const Config& c) {
+  if (c.flag("tie_word_embeddings", false)) {
+    c.fail("tie_word_embeddings", "only false is supported");
+  }
+  c.pass_over({"langs", "encoder_layerdrop", "decoder_layerdrop"});
+  ModelSpec spec = bart(c);
+  spec.shared.clear();
+  spec.apart.clear();
+  spec.buffers.clear();
+  const std::int64_t offset = c.count("pad_token_id", 1) + 1;
+  for (const bool decodes : {false, true}) {
+    Stack& stack = spec.stacks[decodes ? 1 : 0];
+    auto& input = std::get<TokenEmbedding>(stack.input);
+    input.table_of.clear();
+    input.vocab = c.size(decodes ? "tgt_vocab_size" : "src_vocab_size", 42024);
+    input.scaled = c.flag("scale_embedding", true);
+    input.position_rows = c.size("max_position_embeddings", 1024) + offset;
+    input.position_offset = offset;
+    input.position_numbers = PositionNumbers::per_example;
+    input.norm = {};
+    multiply_out(stack);
+    for (Branch& branch : stack.kinds.front().branches) {
+      if (auto* attention = std::get_if<Attention>(&branch.body)) attention->tokens_first = true;
+      if (auto* mlp = std::get_if<Mlp>(&branch.body)) {
+        mlp->activation = c.activation("activation_function", "relu");
+      }
+    }
+  }
+  spec.head.name = "model.decoder.output_projection";
+  spec.head.tied_to.clear();
+  return spec;
+}
+
+// What transformers' AutoModel makes of a configuration of images: their encoder, with a pooler that
+// nobody reads.
+ModelSpec image_encoder(const Config& c) {
+  const std::string type = c.choice("model_type", "vit", {"vit", "deit"});
+  const std::string name = type == "vit" ? "ViTModel" : "DeiTModel";
+  const auto& all = families();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Family& f) { return f.architecture == name; });
+  return found->read(c);
+}
+
+// Images read by the one, words written by the other (TrOCR, arXiv:2109.10282).
+ModelSpec vision_encoder_decoder(const Config& c) {
+  const Config encoder = part(c, "encoder");
+  const Config decoder = part(c, "decoder");
+  const std::string type = decoder.text("model_type", "bert");
+  if (type != "trocr") decoder.fail("model_type", "of a decoder only \"trocr\" is supported");
+  if (!decoder.flag("is_decoder", false)) decoder.fail("is_decoder", "only true is supported here");
+  decoder.pass_over({"add_cross_attention"});
+  ModelSpec spec = image_encoder(encoder);
+  Stack& images = spec.stacks[0];
+  replace_root(spec, "", "encoder.");
+  images.idle_pooler = "encoder." + spec.head.name;
+  images.role = StackRole::encoder;
+  ModelSpec text = trocr_decoder(decoder);
+  set_tied(text, false);
+  Stack& words = text.stacks[0];
+  auto& input = std::get<TokenEmbedding>(words.input);
+  input.table_of.clear();
+  replace_root(text, "", "decoder.");
+  if (decoder.given("cross_attention_hidden_size")) {
+    if (decoder.size("cross_attention_hidden_size") != images.hidden) {
+      decoder.fail("cross_attention_hidden_size", "is not the encoder's hidden_size");
+    }
+  } else if (images.hidden != words.hidden) {
+    images.project = "enc_to_dec_proj";
+    images.project_width = words.hidden;
+    images.project_bias = images.projects_rows = true;
+  }
+  spec.head = text.head;
+  spec.head.name = "decoder." + text.head.name;
+  if (decoder.flag("tie_word_embeddings", true)) spec.head.tied_to = input.name + ".weight";
+  c.pass_over({"tie_word_embeddings"});  // embedding and head are the decoder's
+  spec.stacks.push_back(std::move(words));
   return spec;
 }
 
@@ -154,7 +243,9 @@ std::vector<std::int64_t> windows_of(const Config& c, std::int64_t layers) {
 std::vector<Family> encoder_decoder_kin_families() {
   return {{"MvpForConditionalGeneration", "mvp", mvp},
           {"LEDForConditionalGeneration", "led", led},
-          {"TrOCRForCausalLM", "trocr", trocr}};
+          {"FSMTForConditionalGeneration", "fsmt", fsmt},
+          {"TrOCRForCausalLM", "trocr", trocr},
+          {"VisionEncoderDecoderModel", "vision-encoder-decoder", vision_encoder_decoder}};
 }
 
 std::vector<Family> decoder_alone_families(const std::vector<Family>& known) {

@@ -116,6 +116,38 @@ ModelSpec luke_masked(const Config& c) {
   return spec;
 }
 
+// Sorted: each word or, behind a pooler, the first; or which words an answer starts and ends with.
+Head luke_classifier(const Config& c, const char* name, HeadRows rows) {
+  return {.kind = HeadKind::classification,
+          .name = name,
+          .vocab = labels_of(c),
+          .bias = true,
+          .rows = rows,
+          .dropout = first_rate(c, "classifier_dropout|hidden_dropout_prob", 0.1)};
+}
+
+ModelSpec luke_tokens(const Config& c) {
+  ModelSpec spec = luke_like(c, "luke.");
+  spec.head = luke_classifier(c, "classifier", HeadRows::each);
+  return spec;
+}
+
+ModelSpec luke_sequences(const Config& c) {
+  ModelSpec spec = luke_like(c, "luke.");
+  spec.head = luke_classifier(c, "classifier", HeadRows::first);
+  spec.head.transform = "luke.pooler.dense";
+  spec.head.activation = "tanh";
+  return spec;
+}
+
+ModelSpec luke_answers(const Config& c) {
+  ModelSpec spec = luke_like(c, "luke.");
+  if (labels_of(c) != 2) c.fail("num_labels", "an answer has two ends");
+  spec.head = luke_classifier(c, "qa_outputs", HeadRows::span);
+  spec.head.dropout = 0;
+  return spec;
+}
+
 // DPR (arXiv:2004.04906): BERT's first row, of a question or of a passage.
 ModelSpec passage_encoder(const Config& c, const std::string& module) {
   const std::string root = module + ".";
@@ -193,6 +225,9 @@ std::vector<Family> more_encoder_families() {
           {"LayoutLMModel", "layoutlm", layoutlm},
           {"LukeForMaskedLM", "luke", luke_masked},
           {"LukeModel", "luke", luke},
+          {"LukeForTokenClassification", "luke", luke_tokens},
+          {"LukeForSequenceClassification", "luke", luke_sequences},
+          {"LukeForQuestionAnswering", "luke", luke_answers},
           {"DPRContextEncoder", "dpr", dpr_context},
           {"DPRQuestionEncoder", "dpr", dpr_question},
           {"RemBertForMaskedLM", "rembert", rembert_masked},

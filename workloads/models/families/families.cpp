@@ -117,7 +117,12 @@ constexpr std::array tables = {dense_families,
                                glpn_families,
                                z_image_families,
                                blip_families,
-                               tiny_autoencoder_families};
+                               tiny_autoencoder_families,
+                               upernet_families,
+                               layoutlm3_families,
+                               owl_families,
+                               sam2_families,
+                               rt_detr_families};
 
 }  // namespace
 

@@ -106,6 +106,11 @@ struct Family {
 [[nodiscard]] std::vector<Family> z_image_families();
 [[nodiscard]] std::vector<Family> blip_families();
 [[nodiscard]] std::vector<Family> tiny_autoencoder_families();
+[[nodiscard]] std::vector<Family> upernet_families();
+[[nodiscard]] std::vector<Family> layoutlm3_families();
+[[nodiscard]] std::vector<Family> owl_families();
+[[nodiscard]] std::vector<Family> sam2_families();
+[[nodiscard]] std::vector<Family> rt_detr_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);
@@ -122,6 +127,8 @@ struct Family {
 [[nodiscard]] ModelSpec qwen3_vl_moe_text(const Config& c);
 // ImageNet's classes where the file names none of its own.
 [[nodiscard]] std::int64_t labels_of(const Config& c);
-[[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix);
+// `image` and `places` (of a text) where the file does not say them.
+[[nodiscard]] Stack clip_vision(const Config& c, const std::string& prefix,
+                                std::int64_t image = 224);
 
 }  // namespace shardsim::models

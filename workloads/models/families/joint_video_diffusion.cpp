@@ -2,6 +2,7 @@
 // to each other: HunyuanVideo (arXiv:2412.03603) and CogVideoX (arXiv:2408.06072).
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "workloads/models/families/diffusion_rows.hpp"
 #include "workloads/networks/rows.hpp"
 

@@ -236,7 +236,7 @@ Layers sink_layers(const Config& c, const Sizes& n, const Body& feed_forward) {
   });
   std::vector<bool> turned;  // null is a layer without positions
   if (const auto list = c.json().find("layer_rope_theta")) {
-    for (const JsonReader& theta : list->elements()) turned.push_back(!theta.json().is_null());
+    for (const JsonReader& theta : list->elements()) turned.push_back(!theta.is_null());
   }
   c.pass_over({"layer_rope_theta"});
   return Layers::of(n.layers, [&](std::int64_t i) {

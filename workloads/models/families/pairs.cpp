@@ -90,6 +90,28 @@ ModelSpec siglip_images(const Config& c, bool flat) {
   return spec;
 }
 
+// Sorted: classes of the mean of all patches. The pooling head runs all the same.
+ModelSpec siglip_classifier_of(const Config& c, bool flat) {
+  if (const auto text = c.sub("text_config")) {  // which does not run
+    text->pass_over({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                     "max_position_embeddings", "hidden_act", "vocab_size", "attention_dropout",
+                     "projection_size"});
+  }
+  ModelSpec spec;
+  Stack stack = siglip_vision(part(c, "vision_config"), "vision_model.", flat);
+  stack.pool_unread = stack.pool.has_value();
+  spec.stacks.push_back(std::move(stack));
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .bias = true,
+               .rows = HeadRows::mean};
+  return spec;
+}
+
+ModelSpec siglip_classifier(const Config& c) { return siglip_classifier_of(c, /*flat=*/false); }
+ModelSpec siglip2_classifier(const Config& c) { return siglip_classifier_of(c, /*flat=*/true); }
+
 ModelSpec siglip_vision_alone(const Config& c) { return siglip_images(c, /*flat=*/false); }
 ModelSpec siglip2_vision_alone(const Config& c) { return siglip_images(c, /*flat=*/true); }
 
@@ -201,7 +223,9 @@ std::vector<Family> pair_families() {
           {"MetaClip2ForImageClassification", "metaclip_2", clip_classifier},
           {"SiglipModel", "siglip", siglip},
           {"SiglipVisionModel", "siglip_vision_model", siglip_vision_alone},
+          {"SiglipForImageClassification", "siglip", siglip_classifier},
           {"Siglip2Model", "siglip2", siglip2},
+          {"Siglip2ForImageClassification", "siglip2", siglip2_classifier},
           {"Siglip2VisionModel", "siglip2_vision_model", siglip2_vision_alone},
           {"IJepaForImageClassification", "ijepa", ijepa_classifier},
           {"ViTMAEForPreTraining", "vit_mae", vit_mae_pretraining},

@@ -18,6 +18,14 @@ struct Roots {
     }
   }
 
+  void change(PatchEmbedding& input) const {
+    for (std::string* name : {&input.projection, &input.positions, &input.position_table,
+                              &input.mask_token, &input.registers, &input.norm.name}) {
+      change(*name);
+    }
+    for (std::string& token : input.tokens) change(token);
+  }
+
   void change(Stack& stack) const {
     for (std::string* name : {&stack.prefix, &stack.norm.name, &stack.project}) change(*name);
     for (std::string& module : stack.modules) change(module);
@@ -40,6 +48,7 @@ struct Roots {
       change(stack.altup->back);
     }
     if (auto* embedding = std::get_if<TokenEmbedding>(&stack.input)) change(*embedding);
+    if (auto* patches = std::get_if<PatchEmbedding>(&stack.input)) change(*patches);
   }
 };
 

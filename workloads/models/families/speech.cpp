@@ -1,7 +1,11 @@
 // Encoders of sounds. wav2vec 2 (arXiv:2006.11477), HuBERT (arXiv:2106.07447), UniSpeech
-// (arXiv:2101.07597, arXiv:2110.05752) and data2vec's (arXiv:2202.03555) read samples: convolutions
-// make rows of them, positions are a convolution of groups over rows, or several. AST
+// (arXiv:2101.07597, arXiv:2110.05752), WavLM (arXiv:2110.13900) and data2vec's (arXiv:2202.03555)
+// read samples: convolutions make rows of them, positions are a convolution of groups over rows, or
+// several. WavLM's scores have a bias of distances beside. AST
 // (arXiv:2104.01778) is a ViT of a spectrogram's overlapping patches.
+#include <functional>
+#include <optional>
+
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision_rows.hpp"
 
@@ -108,8 +112,28 @@ Ref with_deep_positions(const Config& c, Draft& d, const SpeechSizes& n, const s
   return d.sum(x, d.rows(seen));
 }
 
-Ref speech_rows(const Config& c, Draft& d, const std::string& prefix, bool deep = false) {
+// What tells a family's module from wav2vec 2's.
+struct SpeechKind {
+  bool deep = false;   // data2vec's convolutions
+  bool gated = false;  // WavLM's attention
+};
+
+// WavLM's layers read one table of distances, which the first of them has.
+std::function<Ref(Draft&, Ref)> gated_attention(const Config& c, const SpeechSizes& n) {
+  const std::int64_t buckets = c.size("num_buckets", 320);
+  c.pass_over({"max_bucket_distance"});
+  return [n, buckets, distances = std::optional<Ref>()](Draft& d, Ref x) mutable {
+    if (!distances) {
+      distances = d.draw({DistanceScores{.buckets = buckets, .heads = n.heads}, "attention"}, {x});
+    }
+    return d.draw({GatedDistanceAttention{n.heads, n.attention_dropout}, "attention"},
+                  {x, *distances});
+  };
+}
+
+Ref speech_rows(const Config& c, Draft& d, const std::string& prefix, const SpeechKind& kind) {
   const SpeechSizes n = read_speech(c);
+  const bool deep = kind.deep;
   if (c.flag("add_adapter", false)) c.fail("add_adapter", "only false is supported");
   if (c.given("adapter_attn_dim")) c.fail("adapter_attn_dim", "is not supported");
   Ref x = sound_features(c, d, prefix + "feature_extractor.", deep);
@@ -131,6 +155,7 @@ Ref speech_rows(const Config& c, Draft& d, const std::string& prefix, bool deep 
                                      .heads = n.heads,
                                      .o = "out_proj",
                                      .dropout = n.attention_dropout},
+                       .attend = kind.gated ? gated_attention(c, n) : nullptr,
                        .up = "feed_forward.intermediate_dense",
                        .down = "feed_forward.output_dense",
                        .hidden = n.hidden,
@@ -191,25 +216,25 @@ ModelSpec speech_spec(const Config& c, Draft& d) {
   return spec;
 }
 
-ModelSpec speech_model(const Config& c) {
+ModelSpec speech_alone(const Config& c, const SpeechKind& kind) {
   Draft d;
-  d.sum_loss(speech_rows(c, d, ""));
+  d.sum_loss(speech_rows(c, d, "", kind));
   return speech_spec(c, d);
 }
 
-ModelSpec data2vec_audio_model(const Config& c) {
-  Draft d;
-  d.sum_loss(speech_rows(c, d, "", /*deep=*/true));
-  return speech_spec(c, d);
-}
+ModelSpec speech_model(const Config& c) { return speech_alone(c, {}); }
+ModelSpec data2vec_audio_model(const Config& c) { return speech_alone(c, {.deep = true}); }
+ModelSpec wavlm_model(const Config& c) { return speech_alone(c, {.gated = true}); }
 
-// Whose module is data2vec's.
-bool is_deep(const std::string& prefix) { return prefix == "data2vec_audio."; }
+// By its module's name.
+SpeechKind kind_of(const std::string& prefix) {
+  return {.deep = prefix == "data2vec_audio.", .gated = prefix == "wavlm."};
+}
 
 // The logits of each row; the loss of their alignment with a text is the user's.
 ModelSpec speech_letters(const Config& c, const std::string& prefix) {
   Draft d;
-  const Ref rows = d.drop(c.rate("final_dropout", 0.1), speech_rows(c, d, prefix, is_deep(prefix)));
+  const Ref rows = d.drop(c.rate("final_dropout", 0.1), speech_rows(c, d, prefix, kind_of(prefix)));
   d.sum_loss(d.linear({.name = "lm_head", .out = c.size("vocab_size", 32)}, rows));
   return speech_spec(c, d);
 }
@@ -220,7 +245,7 @@ ModelSpec speech_classifier(const Config& c, const std::string& prefix) {
   }
   Draft d;
   const Ref projected = d.linear({.name = "projector", .out = c.size("classifier_proj_size", 256)},
-                                 speech_rows(c, d, prefix, is_deep(prefix)));
+                                 speech_rows(c, d, prefix, kind_of(prefix)));
   d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, d.mean(projected)));
   return speech_spec(c, d);
 }
@@ -231,7 +256,7 @@ ModelSpec speech_frames(const Config& c, const std::string& prefix) {
     c.fail("use_weighted_layer_sum", "only false is supported");
   }
   Draft d;
-  const Ref rows = speech_rows(c, d, prefix, is_deep(prefix));
+  const Ref rows = speech_rows(c, d, prefix, kind_of(prefix));
   d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, rows));
   return speech_spec(c, d);
 }
@@ -306,6 +331,10 @@ std::vector<Family> speech_families() {
        under(speech_frames, "unispeech_sat.")},
       {"Data2VecAudioForAudioFrameClassification", "data2vec-audio",
        under(speech_frames, "data2vec_audio.")},
+      {"WavLMModel", "wavlm", wavlm_model},
+      {"WavLMForCTC", "wavlm", under(speech_letters, "wavlm.")},
+      {"WavLMForSequenceClassification", "wavlm", under(speech_classifier, "wavlm.")},
+      {"WavLMForAudioFrameClassification", "wavlm", under(speech_frames, "wavlm.")},
       {"ASTModel", "audio-spectrogram-transformer", spectrogram_model},
       {"ASTForAudioClassification", "audio-spectrogram-transformer", spectrogram_classifier}};
 }

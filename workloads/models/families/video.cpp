@@ -1,5 +1,6 @@
-// Encoders of videos, whose patches are a few frames deep: ViViT (arXiv:2103.15691) and the encoder
-// of VideoMAE (arXiv:2203.12602).
+// Encoders of videos: patches of ViViT (arXiv:2103.15691) and of VideoMAE's encoder
+// (arXiv:2203.12602) are a few frames deep; TimeSformer (arXiv:2102.05095) attends over frames and
+// over places in turn.
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision_rows.hpp"
 
@@ -111,11 +112,59 @@ ModelSpec videomae_classifier(const Config& c) {
   return video_spec(c, d);
 }
 
+// Defaults: transformers 5.23, configuration_timesformer.py.
+Ref timesformer_rows(const Config& c, Draft& d, const std::string& prefix) {
+  const VisionSizes n = read_vision(c, "gelu");
+  const std::string type = c.text("attention_type", "divided_space_time");
+  if (type != "divided_space_time") {
+    c.fail("attention_type", "only \"divided_space_time\" is supported");
+  }
+  if (c.rate("drop_path_rate", 0) > 0) c.fail("drop_path_rate", "only 0 is supported");
+  const std::int64_t frames = c.size("num_frames", 8);
+  const std::int64_t image = c.size("image_size", 224);
+  const std::int64_t patch = c.size("patch_size", 16);
+  static_cast<void>(c.divided("image_size", image, "patch_size", patch));
+  const Ref video = d.enter(PictureInput{.name = "frames",
+                                         .channels = c.size("num_channels", 3),
+                                         .frames = frames,
+                                         .rows = image,
+                                         .columns = image});
+  const std::string at = prefix + "embeddings";
+  Ref x = d.rows(d.convolve(patches(at + ".patch_embeddings.projection", n.hidden, patch), video));
+  x = d.draw({FramePositions{frames, n.dropout}, at}, {x});
+  const DividedAttention attention{frames, n.heads, n.qkv_bias, n.attention_dropout, n.dropout};
+  for (std::int64_t i = 0; i < n.layers; ++i) {
+    d.layer(prefix + "encoder.layer", i, "encoder");
+    x = d.draw({attention, ""}, {x});
+    Ref inner = d.linear({.name = "intermediate.dense", .out = n.width, .inner = true},
+                         d.norm(row_norm("layernorm_after"), x));
+    inner = d.drop(n.dropout, d.activate(n.activation, inner));
+    x = d.sum(x, d.drop(n.dropout, d.linear({.name = "output.dense", .out = n.hidden}, inner)));
+  }
+  d.outside("head");
+  return d.norm(row_norm(prefix + "layernorm"), x);
+}
+
+ModelSpec timesformer_model(const Config& c) {
+  Draft d;
+  d.sum_loss(timesformer_rows(c, d, ""));
+  return video_spec(c, d);
+}
+
+ModelSpec timesformer_classifier(const Config& c) {
+  Draft d;
+  const Ref first = d.part({.single = true}, timesformer_rows(c, d, "timesformer."));
+  d.classes(d.linear({.name = "classifier", .out = labels_of(c)}, first));
+  return video_spec(c, d);
+}
+
 }  // namespace
 
 std::vector<Family> video_families() {
   return {{"VivitModel", "vivit", vivit_model},
           {"VivitForVideoClassification", "vivit", vivit_classifier},
+          {"TimesformerModel", "timesformer", timesformer_model},
+          {"TimesformerForVideoClassification", "timesformer", timesformer_classifier},
           {"VideoMAEModel", "videomae", videomae_model},
           {"VideoMAEForVideoClassification", "videomae", videomae_classifier}};
 }

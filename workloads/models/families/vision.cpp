@@ -257,11 +257,11 @@ LayerKind clip_layer(const VisionSizes& n, bool causal) {
 
 }  // namespace
 
-Stack clip_vision(const Config& c, const std::string& prefix) {
+Stack clip_vision(const Config& c, const std::string& prefix, std::int64_t image) {
   const VisionSizes n = read_vision(c, "quick_gelu");
   Stack stack = vision_stack(n, clip_layer(n, /*causal=*/false));
   stack.prefix = prefix + "encoder.layers";
-  PatchEmbedding patches = read_patches(c, prefix + "embeddings.", 224, 32);
+  PatchEmbedding patches = read_patches(c, prefix + "embeddings.", image, 32);
   patches.projection = prefix + "embeddings.patch_embedding";
   patches.bias = false;
   patches.tokens = {prefix + "embeddings.class_embedding"};
@@ -277,7 +277,7 @@ Stack clip_vision(const Config& c, const std::string& prefix) {
 
 namespace {
 
-Stack clip_text(const Config& c, const std::string& prefix) {
+Stack clip_text(const Config& c, const std::string& prefix, std::int64_t places = 77) {
   VisionSizes n = read_vision(c, "quick_gelu");
   n.hidden = c.size("hidden_size", 512);
   n.heads = c.size("num_attention_heads", 8);
@@ -288,7 +288,7 @@ Stack clip_text(const Config& c, const std::string& prefix) {
                                .vocab = c.size("vocab_size", 49408),
                                .width = n.hidden,
                                .positions = prefix + "embeddings.position_embedding",
-                               .position_rows = c.size("max_position_embeddings", 77),
+                               .position_rows = c.size("max_position_embeddings", places),
                                .position_numbers = PositionNumbers::stored};
   stack.norm = layer_norm(prefix + "final_layer_norm");
   stack.picks_row = true;
@@ -307,6 +307,21 @@ ModelSpec clip_pair(const Config& c, Stack text, std::int64_t usual_width = 512)
 
 ModelSpec clip(const Config& c) {
   return clip_pair(c, clip_text(part(c, "text_config"), "text_model."));
+}
+
+// OWL-ViT (arXiv:2205.06230) and OWLv2 without what finds objects: CLIP of larger images and shorter
+// texts.
+ModelSpec owl(const Config& c) {
+  constexpr std::int64_t image = 768, words = 16;
+  ModelSpec spec;
+  Stack vision = clip_vision(part(c, "vision_config"), "vision_model.", image);
+  std::get<PatchEmbedding>(vision.input).norm = layer_norm("vision_model.pre_layernorm");
+  spec.stacks.push_back(std::move(vision));
+  spec.stacks.push_back(clip_text(part(c, "text_config"), "text_model.", words));
+  spec.head = {.kind = HeadKind::contrastive,
+               .vocab = c.size("projection_dim", 512),
+               .projections = {"visual_projection", "text_projection"}};
+  return spec;
 }
 
 // BERT beside the images, of which the first row is read.
@@ -385,6 +400,8 @@ std::vector<Family> vision_families() {
           {"IJepaModel", "ijepa", ijepa},
           {"CLIPModel", "clip", clip},
           {"MetaClip2Model", "metaclip_2", clip},
+          {"OwlViTModel", "owlvit", owl},
+          {"Owlv2Model", "owlv2", owl},
           {"ChineseCLIPModel", "chinese_clip", chinese_clip},
           {"AltCLIPModel", "altclip", alt_clip},
           {"CLIPTextModel", "clip_text_model", clip_text_alone},

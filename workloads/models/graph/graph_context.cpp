@@ -105,7 +105,7 @@ TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, 
                {{batch}, {sequence}, {out}});
   }
   if (stack.picks_row || stack.picks_last) x = first_row(name + ".picked", x);
-  if (stack.pool) x = add_pool(*this, *stack.pool, x);
+  if (stack.pool && !stack.pool_unread) x = add_pool(*this, *stack.pool, x);
   return x;
 }
 

@@ -83,6 +83,10 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
     });
   };
   const bool has_any = std::any_of(running.begin(), running.end(), has_silent) ||
+                       std::any_of(running.begin(), running.end(),
+                                   [](const Stack* stack) {
+                                     return stack->pool_unread || !stack->idle_pooler.empty();
+                                   }) ||
                        !c.spec.apart.empty() || running.size() < c.spec.stacks.size() ||
                        std::any_of(running.begin(), running.end(), [](const Stack* stack) {
                          const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
@@ -105,6 +109,8 @@ void add_what_does_not_run(GraphContext& c, const std::vector<const Stack*>& run
   for (const Stack* stack : running) {
     const auto* patches = std::get_if<PatchEmbedding>(&stack->input);
     if (patches != nullptr && !patches->mask_token.empty()) silent.insert(patches->mask_token);
+    if (stack->pool_unread) silent.insert(stack->pool->name + ".");
+    if (!stack->idle_pooler.empty()) silent.insert(stack->idle_pooler + ".");
   }
   for (const Stack& stack : c.spec.stacks) {
     if (stack.role == StackRole::silent) add_names_of_input(stack, silent);

@@ -24,6 +24,10 @@ class SketchGraph : public Sketch {
   // [batch, sequence, hidden], as the stream is.
   [[nodiscard]] TensorId as_stream(Node node);
 
+  // The same with its labels in the order of its axes.
+  [[nodiscard]] Node in_order(Node node);
+  [[nodiscard]] Dims dims(const Axes& axes);
+
   [[nodiscard]] Axis batch() const override;
   [[nodiscard]] Axis sequence() const override;
   [[nodiscard]] Axis keys() const override;
@@ -65,6 +69,10 @@ class SketchGraph : public Sketch {
   Node expand(Node x, const Axes& axes) override;
   std::vector<Node> parts(Node x, const std::vector<Axes>& axes) override;
   Node join(const std::vector<Node>& parts, const Axes& axes) override;
+  Node largest(const std::string& name, Node x, const Axis& from, const Axis& to,
+               const Axes& axes) override;
+  Node sample(const std::string& name, Node value, Node grid, const Axis& coordinates,
+              const Axes& axes) override;
   Node pick(Node x, const Axes& numbers, const Axes& axes) override;
   Node attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) override;
   void turn(const Rotary& rotary, Node& q, Node& k) override;
@@ -83,6 +91,7 @@ class SketchGraph : public Sketch {
   Node lies(Node x) override { return x; }
   void keeps(Node /*x*/) override {}
   void unread_product(Node /*a*/, Node /*b*/, const Axes& /*result*/) override {}
+  void unread_operations(std::int64_t /*operations*/) override {}
   void keeps_numbers(DType /*dtype*/, const Axes& /*axes*/) override {}
   void cache(std::int64_t /*bytes_per_token*/, std::int64_t /*state_bytes*/) override {}
   [[nodiscard]] bool is_fused() const override { return true; }
@@ -102,7 +111,6 @@ class SketchGraph : public Sketch {
   TensorId own_parameter(const std::string& name, const Dims& dims);
   // Under which a module's state lies.
   TensorId state_cache(const std::string& name, const Axes& axes, DType dtype);
-  [[nodiscard]] Dims dims(const Axes& axes);
   // A name of its own for an op of the current module.
   [[nodiscard]] std::string unique(const std::string& name);
   // Labels that one of both has and the other has not.
