@@ -30,6 +30,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.rt_detr_v2 import modeling_rt_detr_v2
 
 
 WHOLE_NUMBERS = ("labels", "class_labels", "timestep", "input_ids", "bbox", "start_positions",
@@ -94,6 +95,7 @@ def switch_off_what_reads_data():
         how.get("device"), torch.device) else Numbers(
             Number(first + (last - first) * i / max(n - 1, 1)) for i in range(n))
     torch.isfinite = lambda _: Finite()
+    modeling_rt_detr_v2.torch_compilable_check = lambda *_: None
     for kind in (torch.Tensor, FakeTensor):
         kind.tolist = numbers_of
     for name in ("init_weights", "initialize_weights"):

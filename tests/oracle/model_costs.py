@@ -14,7 +14,8 @@ that name one.
 A case may say its "sequence"; its "labels"; a "mask" for classes that make one in fp32 where they are
 given none, and one that "makes_mask" where modules read it; the "unknown" number that a tensor without
 data has; "fake" and "cast", which see below; and a "share" by which saved may differ: transformers adds a
-mask to a bias of distances in each layer, this program's attention does not. "scan": operations a token
+mask to a bias of distances in each layer, this program's attention does not, and LUKE clamps the places
+of answers where they are. "scan": operations a token
 of scans by formula, which no counter sees (RWKV: 20 a channel and layer; xLSTM: 2 c (K + V) + 4 K V a
 head and layer).
 """

@@ -269,15 +269,13 @@ Node CountSketch::join(const std::vector<Node>& parts, const Axes& axes) {
 
 Node CountSketch::largest(const std::string& /*name*/, Node x, const Axis& /*from*/,
                           const Axis& /*to*/, const Axes& axes) {
-  e_.save(value(x));
-  const Shape shape = shape_of(axes);
-  return made(e_.index(value(x), e_.constant(DType::i64, shape), shape), axes);
+  keeps(x);
+  return made(e_.index(value(x), e_.constant(DType::i64, shape_of(axes)), shape_of(axes)), axes);
 }
 
 Node CountSketch::sample(const std::string& /*name*/, Node value, Node grid,
                          const Axis& /*coordinates*/, const Axes& axes) {
-  keeps(value);
-  keeps(grid);
+  for (const Node one : {value, grid}) keeps(one);
   return made(e_.make(shape_of(axes), e_.dtype(), true), axes);
 }
 

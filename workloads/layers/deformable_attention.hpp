@@ -1,9 +1,9 @@
-// Deformable attention over pictures of several sizes (arXiv:2010.04159): each query's heads look at
-// a few points of each picture, around the query's own box or place; where, and how much each counts,
-// products of the query say. Values between places are sampled.
+// Deformable attention over pictures of several sizes (arXiv:2010.04159): each query's heads look
+// at a few points of each picture, around the query's own box or place; where, and how much each
+// counts, products of the query say. Values between places are sampled.
 //
-// FLOPs of Q queries, S places in all, width h, n heads, L pictures, P points, forward:
-//   2 S h^2 + 2 Q h (3 n L P) + 2 Q h^2; sampling is no product, and counts in no total.
+// FLOPs of Q queries, S places in all, width h, n heads, L pictures, P points, forward: 2 S h^2 + 2
+// Q h (3 n L P) + 2 Q h^2; sampling is no product, and counts in no total.
 //
 // Source: transformers 5.23, modeling_rt_detr.py, RTDetrMultiscaleDeformableAttention, and
 // MultiScaleDeformableAttention, which classes with the same names have alike.

@@ -13,8 +13,8 @@ Node draw(Sketch& s, const DistanceScores& d, Node /*x*/) {
 
 namespace {
 
-// A number for each token and head, of the token's part that is the head's. The sum of four products
-// is their mean, which keeps as little.
+// A number for each token and head, of the token's part that is the head's. The sum of four
+// products is their mean, which keeps as little.
 Node distance_gate(Sketch& s, Node x, const Axis& heads, const Axis& dim) {
   const Axis two{"gates", 2}, four{"gate_parts", 4}, one{"gate", 1};
   const Axes by_heads{s.batch(), heads, s.sequence()};

@@ -14,8 +14,8 @@ struct GroundedClasses {
   bool operator==(const GroundedClasses&) const = default;
 };
 
-// Products of what one side of a pair is with all of the other's, [batch, batch], whose result nobody
-// reads: counted, and no op of a step.
+// Products of what one side of a pair is with all of the other's, [batch, batch], whose result
+// nobody reads: counted, and no op of a step.
 struct UnreadProducts {
   std::int64_t width = 0;
 

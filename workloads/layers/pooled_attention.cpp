@@ -35,7 +35,7 @@ Node draw(Sketch& s, const PooledAttention& a, Node x) {
   Node q = parts[0];
   if (a.stride > 1) {
     queries = {"pooled_places", every.size / (a.stride * a.stride)};
-    q = s.largest("pool", s.lies(q), every, queries, by_heads(queries));
+    q = s.largest("pool", q, every, queries, by_heads(queries));
   }
   const Node seen =
       s.attend("attention", q, parts[1], parts[2], {.queries = queries, .keys = every});

@@ -217,7 +217,7 @@ std::vector<bool> learning_steps(const Blueprint& net) {
   std::vector<bool> learns(net.steps.size(), false);
   for (std::size_t i = net.steps.size(); i-- > 0;) {
     if (std::holds_alternative<LossStep>(net.steps[i].what)) learns[i] = true;
-    if (!learns[i]) continue;
+    if (!learns[i] || std::holds_alternative<Detached>(net.steps[i].what)) continue;
     const std::vector<Ref>& reads = net.steps[i].reads;
     const std::size_t count = reads_size_of_second(net.steps[i].what) ? 1 : reads.size();
     for (std::size_t k = 0; k < count; ++k) learns[static_cast<std::size_t>(reads[k])] = true;

@@ -269,8 +269,8 @@ struct LookedUp {
   std::int64_t width = 0;
   bool operator==(const LookedUp&) const = default;
 };
-// Rows of a table for the tokens of each example, by their numbers: nn.Embedding. As many as `count`
-// says; 0: as the step has of text.
+// Rows of a table for the tokens of each example, by their numbers: nn.Embedding. As many as
+// `count` says; 0: as the step has of text.
 struct TokenRows {
   std::string name;
   std::int64_t table = 0;  // its rows

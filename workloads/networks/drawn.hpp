@@ -1,10 +1,10 @@
-// Steps of a network that are drawn as sketches are (layers/sketch.hpp): what no other step does, of
-// one value or several.
+// Steps of a network that are drawn as sketches are (layers/sketch.hpp): what no other step does,
+// of one value or several.
 //
-// Of what is read first rows are the sketch's sequence, [batch, sequence, hidden], or
-// [batch, windows, sequence, hidden] where they lie in windows. Rows of others
-// have an axis of their own, "beside_1"; pictures are [batch, channels, rows, columns], vectors
-// [batch, hidden]; what another sketch made has the axes that it had there.
+// Of what is read first rows are the sketch's sequence, [batch, sequence, hidden], or [batch,
+// windows, sequence, hidden] where they lie in windows. Rows of others have an axis of their own,
+// "beside_1"; pictures are [batch, channels, rows, columns], vectors [batch, hidden]; what another
+// sketch made has the axes that it had there.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Networks over images as others read them: what each stage leaves. ResNet, ConvNeXt (DINOv3's, too)
-// and Swin.
+// Networks over images as others read them: what each stage leaves. ResNet, ConvNeXt (DINOv3's,
+// too) and Swin.
 //
 // Source: transformers 5.23.0, modeling_resnet.py, modeling_convnext.py,
 // modeling_dinov3_convnext.py, modeling_swin.py.

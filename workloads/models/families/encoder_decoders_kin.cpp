@@ -156,8 +156,8 @@ ModelSpec fsmt(const Config& c) {
   return spec;
 }
 
-// What transformers' AutoModel makes of a configuration of images: their encoder, with a pooler that
-// nobody reads.
+// What transformers' AutoModel makes of a configuration of images: their encoder, with a pooler
+// that nobody reads.
 ModelSpec image_encoder(const Config& c) {
   const std::string type = c.choice("model_type", "vit", {"vit", "deit"});
   const std::string name = type == "vit" ? "ViTModel" : "DeiTModel";

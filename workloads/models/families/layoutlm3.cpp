@@ -1,5 +1,5 @@
-// LayoutLMv3 (arXiv:2204.08387): words with the places of their boxes and patches of the page in one
-// sequence; BERT's layers with a bias of distances.
+// LayoutLMv3 (arXiv:2204.08387): words with the places of their boxes and patches of the page in
+// one sequence; BERT's layers with a bias of distances.
 //
 // Names and defaults as in transformers 5.23, modeling_layoutlmv3.py.
 #include "workloads/models/families/families.hpp"

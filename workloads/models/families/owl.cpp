@@ -130,10 +130,26 @@ ModelSpec owlv2_detection(const Config& c) {
   return owl_detection(c, "owlv2.", /*finds_objects=*/true);
 }
 
+// Without what finds objects: CLIP of larger images and shorter texts.
+ModelSpec owl(const Config& c) {
+  constexpr std::int64_t image = 768, words = 16;
+  ModelSpec spec;
+  Stack vision = clip_vision(part(c, "vision_config"), "vision_model.", image);
+  std::get<PatchEmbedding>(vision.input).norm = layer_norm("vision_model.pre_layernorm");
+  spec.stacks.push_back(std::move(vision));
+  spec.stacks.push_back(clip_text(part(c, "text_config"), "text_model.", words));
+  spec.head = {.kind = HeadKind::contrastive,
+               .vocab = c.size("projection_dim", 512),
+               .projections = {"visual_projection", "text_projection"}};
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> owl_families() {
-  return {{"OwlViTForObjectDetection", "owlvit", owlvit_detection},
+  return {{"OwlViTModel", "owlvit", owl},
+          {"Owlv2Model", "owlv2", owl},
+          {"OwlViTForObjectDetection", "owlvit", owlvit_detection},
           {"Owlv2ForObjectDetection", "owlv2", owlv2_detection}};
 }
 

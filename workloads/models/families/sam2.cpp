@@ -1,5 +1,5 @@
-// SAM 2's encoder of images (arXiv:2408.00714): Hiera, stages of windows that become fewer and wider,
-// and pictures of all stages, of which the smaller ones are added to the larger.
+// SAM 2's encoder of images (arXiv:2408.00714): Hiera, stages of windows that become fewer and
+// wider, and pictures of all stages, of which the smaller ones are added to the larger.
 //
 // Names and defaults as in transformers 5.23, modeling_sam2.py and configuration_sam2.py.
 #include <algorithm>

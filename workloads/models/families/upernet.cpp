@@ -1,6 +1,6 @@
-// UPerNet (arXiv:1807.10221): of a backbone's stages the last is seen at several sizes at once, each
-// is added to the next larger one, and all of them together give each place's class. A second head
-// reads one stage alone.
+// UPerNet (arXiv:1807.10221): of a backbone's stages the last is seen at several sizes at once,
+// each is added to the next larger one, and all of them together give each place's class. A second
+// head reads one stage alone.
 //
 // Names and defaults as in transformers 5.23, modeling_upernet.py.
 #include "workloads/models/families/backbone_stages.hpp"

@@ -275,9 +275,7 @@ Stack clip_vision(const Config& c, const std::string& prefix, std::int64_t image
   return stack;
 }
 
-namespace {
-
-Stack clip_text(const Config& c, const std::string& prefix, std::int64_t places = 77) {
+Stack clip_text(const Config& c, const std::string& prefix, std::int64_t places) {
   VisionSizes n = read_vision(c, "quick_gelu");
   n.hidden = c.size("hidden_size", 512);
   n.heads = c.size("num_attention_heads", 8);
@@ -295,6 +293,8 @@ Stack clip_text(const Config& c, const std::string& prefix, std::int64_t places 
   return stack;
 }
 
+namespace {
+
 ModelSpec clip_pair(const Config& c, Stack text, std::int64_t usual_width = 512) {
   ModelSpec spec;
   spec.stacks.push_back(clip_vision(part(c, "vision_config"), "vision_model."));
@@ -307,21 +307,6 @@ ModelSpec clip_pair(const Config& c, Stack text, std::int64_t usual_width = 512)
 
 ModelSpec clip(const Config& c) {
   return clip_pair(c, clip_text(part(c, "text_config"), "text_model."));
-}
-
-// OWL-ViT (arXiv:2205.06230) and OWLv2 without what finds objects: CLIP of larger images and shorter
-// texts.
-ModelSpec owl(const Config& c) {
-  constexpr std::int64_t image = 768, words = 16;
-  ModelSpec spec;
-  Stack vision = clip_vision(part(c, "vision_config"), "vision_model.", image);
-  std::get<PatchEmbedding>(vision.input).norm = layer_norm("vision_model.pre_layernorm");
-  spec.stacks.push_back(std::move(vision));
-  spec.stacks.push_back(clip_text(part(c, "text_config"), "text_model.", words));
-  spec.head = {.kind = HeadKind::contrastive,
-               .vocab = c.size("projection_dim", 512),
-               .projections = {"visual_projection", "text_projection"}};
-  return spec;
 }
 
 // BERT beside the images, of which the first row is read.
@@ -400,8 +385,6 @@ std::vector<Family> vision_families() {
           {"IJepaModel", "ijepa", ijepa},
           {"CLIPModel", "clip", clip},
           {"MetaClip2Model", "metaclip_2", clip},
-          {"OwlViTModel", "owlvit", owl},
-          {"Owlv2Model", "owlv2", owl},
           {"ChineseCLIPModel", "chinese_clip", chinese_clip},
           {"AltCLIPModel", "altclip", alt_clip},
           {"CLIPTextModel", "clip_text_model", clip_text_alone},

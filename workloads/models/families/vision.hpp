@@ -28,4 +28,6 @@ struct VisionSizes {
 // A nested configuration that has to be there.
 [[nodiscard]] Config part(const Config& c, std::string_view key);
 
+[[nodiscard]] Stack clip_text(const Config& c, const std::string& prefix, std::int64_t places = 77);
+
 }  // namespace shardsim::models

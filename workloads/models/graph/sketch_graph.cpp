@@ -352,24 +352,6 @@ Node SketchGraph::join(const std::vector<Node>& parts, const Axes& axes) {
   return made(c_.g.concatenate(unique("joined"), ids, dims(axes), changed(axes, of_parts)), axes);
 }
 
-Node SketchGraph::largest(const std::string& name, Node x, const Axis& from, const Axis& to,
-                          const Axes& axes) {
-  const LabelId window = c_.label("pool_window", from.size / to.size);
-  GraphBuilder::Seen seen{tensor(x), dims(axes)};
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] == to) seen.dims[i].push_back(window);
-  }
-  return made(c_.g.largest(unique(name), seen, dims(axes), {window}), axes);
-}
-
-Node SketchGraph::sample(const std::string& name, Node value, Node grid, const Axis& coordinates,
-                         const Axes& axes) {
-  c_.note("what is sampled between places is a copy, times a weight of each point");
-  const TensorId copied =
-      c_.g.rearranged(unique(name), tensor(value), dims(axes), changed(axes_of(value), {axes}));
-  return multiply(made(copied, axes), mean(grid, coordinates));
-}
-
 Node SketchGraph::pick(Node x, const Axes& /*numbers*/, const Axes& axes) { return copy(x, axes); }
 
 Node SketchGraph::attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) {
