@@ -59,6 +59,14 @@ void ProgramEmitter::ask(Segment& segment, Of unit, TaskId window) {
   is_asked = true;
 }
 
+// A module that follows itself is there when it is asked for (torch.distributed.fsdp,
+// _fsdp_param_group.py, unshard: is_unsharded).
+bool ProgramEmitter::runs_again(const Segment& segment, const Segment& next) {
+  const std::vector<ValueId>& held = segment.pass.pass->held;
+  return segment.instance.block != next.instance.block && !held.empty() &&
+         held == next.pass.pass->held;
+}
+
 // For what may be under way with that unit at work, where the runtime asks for it already. What
 // lies between two stacks of layers gathers nothing: it is the root's, which is there. Chunks of
 // the loss have theirs gathered by a call of their own (torchtitan 0.3, components/loss.py:
@@ -81,6 +89,7 @@ void ProgramEmitter::ask_ahead(std::vector<Segment>& segments, std::size_t k, Of
       const auto behind = segments.begin() + static_cast<std::ptrdiff_t>(next) + 1;
       const auto found = std::find_if(behind, segments.end(), gathers_itself);
       if (found == segments.end()) break;
+      if (runs_again(segments[next], *found)) break;
       next = static_cast<std::size_t>(found - segments.begin());
       ++others;
     }

@@ -44,8 +44,9 @@ void ParameterGathers::gather(std::size_t block, Phase phase, BlockPass& pass) c
 void ParameterGathers::gather_unit(const Unit& unit, std::size_t block, Phase phase,
                                    BlockPass& pass) const {
   const bool forward = phase == Phase::forward;
-  const bool takes = (forward ? unit.first : unit.last) == block;
-  const bool gives_back = (forward ? unit.last : unit.first) == block;
+  const bool runs = std::count(unit.runs.begin(), unit.runs.end(), block) > 0;
+  const bool takes = runs || (forward ? unit.first : unit.last) == block;
+  const bool gives_back = runs || (forward ? unit.last : unit.first) == block;
   if (!takes && !gives_back) return;
   const std::vector<TensorId> parameters = gathered_of(unit);
   if (unit.is_inner) {

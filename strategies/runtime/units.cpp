@@ -24,10 +24,13 @@ Units::Units(const Workload& workload, const std::vector<StageRange>& stages, Un
     bool layer_is_seen = false;
     for (std::size_t i = 0; i < stage.count; ++i) {
       const auto block = at(workload.order[stage.first + i].block);
-      layer_is_seen |= workload.blocks[block].is_layer;
+      const bool is_run = !workload.blocks[block].runs_module.empty();
+      layer_is_seen |= workload.blocks[block].is_layer || is_run;
       if (!seen.insert(block).second) continue;
       if (workload.blocks[block].is_layer) {
         add_layer(block, experts_apart, layers);
+      } else if (is_run) {
+        add_run(block, layers);
       } else {
         ends.blocks.push_back(block);
         if (!layer_is_seen) ends.before = ends.blocks.size();
@@ -67,6 +70,22 @@ void Units::add_layer(std::size_t block, bool experts_apart, std::vector<Unit>& 
   }
   layers.push_back(std::move(layer));
   if (!experts.parameters.empty()) layers.push_back(std::move(experts));
+}
+
+void Units::add_run(std::size_t block, std::vector<Unit>& layers) const {
+  const std::string& module = workload_.blocks[block].runs_module;
+  const auto known = std::find_if(layers.begin(), layers.end(),
+                                  [&](const Unit& layer) { return layer.name == module; });
+  if (known == layers.end()) {
+    layers.push_back({.name = module,
+                      .parameters = parameters_of(block),
+                      .first = block,
+                      .last = block,
+                      .runs = {block}});
+    return;
+  }
+  known->last = block;
+  known->runs.push_back(block);
 }
 
 void Units::add_ends(const Ends& ends, UnitsOf grain) {

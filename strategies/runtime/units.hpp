@@ -10,6 +10,8 @@
 //   Mixtral, layers, experts apart:  {attention, norms, router} each, and within it {experts} each
 //   two stages, layers         {embed_tokens} | {norm, lm_head}
 //
+//   ALBERT, layers             {embeddings, pooler, ...} (root), {the layer}, by all that run it
+//
 // A unit is gathered by the block of its `first` in forward, which is the first that runs: the root
 // by the first that is no layer. Backward gathers it with its `last` and reduces it with its
 // `first`. Where a stage's first parameters are the last's, too (tied embeddings), ends are one.
@@ -32,6 +34,8 @@ struct Unit {
   std::size_t first = 0;  // block, in forward
   std::size_t last = 0;
   bool is_layer = false;
+  // Of a module that several blocks run: these, in forward. Each gathers it, and gives it back.
+  std::vector<std::size_t> runs = {};
   bool is_inner = false;      // of routed experts, within the layer's
   bool kept_as_root = false;  // Gathers::kept_root says whether forward keeps it
 };
@@ -63,6 +67,8 @@ class Units {
   };
   // Of a layer: its own unit, and that of its experts if they are apart.
   void add_layer(std::size_t block, bool experts_apart, std::vector<Unit>& layers) const;
+  // To that of the module, or another.
+  void add_run(std::size_t block, std::vector<Unit>& layers) const;
   void add_ends(const Ends& ends, UnitsOf grain);
   [[nodiscard]] bool is_read_behind(TensorId parameter, const Ends& ends) const;
   [[nodiscard]] bool is_multiplied(TensorId parameter, std::size_t block) const;

@@ -84,6 +84,32 @@ TEST_CASE("A tied embedding and its head are one unit at the ends") {
   CHECK(units.all()[1].is_layer);
 }
 
+// One module that runs as often as there are layers: FSDP2's hooks gather it for each run, and its
+// gradients are complete with the first (torch_steps.py compares the calls with PyTorch's).
+TEST_CASE("A layer that runs again and again is a unit that is gathered each time") {
+  const Json config = {{"model_type", "albert"},
+                       {"architectures", {"AlbertForMaskedLM"}},
+                       {"hidden_size", 64},
+                       {"num_hidden_layers", 3},
+                       {"intermediate_size", 256},
+                       {"num_attention_heads", 4},
+                       {"embedding_size", 16},
+                       {"vocab_size", 1000},
+                       {"max_position_embeddings", 64}};
+  const Step step{.batch = 8, .sequence = 32};
+  const Workload workload =
+      build_step(load_model_config(JsonReader(config, {"model", ""}), ""), step);
+  const Json json = "fsdp2";
+  const Plan plan =
+      compile(workload, step, eight, read_strategy(JsonReader(json, {"strategy", ""}), eight)).plan;
+  // Four products of 64 x 64, two of 64 x 256, their biases, two norms.
+  const std::string layer_bytes = std::to_string(2 * (4 * 65 * 64 + 65 * 256 + 257 * 64 + 4 * 64));
+  const Lines lines = collectives(plan);
+  CHECK(of(lines, "forward all-gather dp_shard " + layer_bytes).size() == 3);
+  CHECK(of(lines, "backward all-gather dp_shard " + layer_bytes).size() == 3);
+  CHECK(of(lines, "backward reduce-scatter").size() == 2);  // and the root's
+}
+
 // torchtitan's unit of norm and head: for the norm, for the chunks and in backward.
 TEST_CASE("A loss in chunks computes the same, with logits of one chunk at a time") {
   const auto plan_of = [](int chunks, std::int64_t microbatches) {

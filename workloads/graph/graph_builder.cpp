@@ -42,10 +42,11 @@ void GraphBuilder::set_parts(LabelId label, double needed, double held) {
   workload_.labels[static_cast<std::size_t>(label)].held = held;
 }
 
-void GraphBuilder::begin_block(std::string name) {
+void GraphBuilder::begin_block(std::string name, std::string runs_module) {
   end_stack();
   Block block;
   block.name = std::move(name);
+  block.runs_module = std::move(runs_module);
   workload_.blocks.push_back(std::move(block));
   workload_.order.push_back({static_cast<std::int32_t>(workload_.blocks.size()) - 1, 0});
   stack_ = workload_.blocks.size();

@@ -34,7 +34,7 @@ class GraphBuilder {
   void set_parts(LabelId label, double needed, double held);  // Label::needed, Label::held
 
   // Blocks follow each other.
-  void begin_block(std::string name);
+  void begin_block(std::string name, std::string runs_module = {});
   // A kind of layer: `numbers` are those of its layers, ascending; "{}" in names stands for them.
   // Kinds that are begun one after the other are one stack: their layers follow each other by their
   // numbers, no two of which are alike.

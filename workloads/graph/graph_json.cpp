@@ -90,6 +90,7 @@ Json graph_to_json(const Workload& workload) {
     Json json = {{"block", block.name}};
     if (block.is_layer)
       json["layers"] = number_ranges({block.numbers.begin(), block.numbers.end()});
+    if (!block.runs_module.empty()) json["runs"] = block.runs_module;
     json["forward"] = ops_json(workload, block.forward);
     if (!block.backward.empty()) json["backward"] = ops_json(workload, block.backward);
     if (!block.optimizer.empty()) json["optimizer"] = ops_json(workload, block.optimizer);

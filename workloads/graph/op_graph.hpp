@@ -233,6 +233,8 @@ struct Op {
 struct Block {
   std::string name;       // "model.layers.{}"
   bool is_layer = false;  // a unit that FSDP wraps; what is none belongs to the root
+  // A module that several blocks run, one after the other, is one too (ALBERT's layers).
+  std::string runs_module = {};
   // What "{}" stands for in each of its instances, ascending; one entry, in no name, of what is no
   // layer.
   std::vector<std::int32_t> numbers = {0};

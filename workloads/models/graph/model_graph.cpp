@@ -305,7 +305,7 @@ class ModelGraph {
   void one_layer(const Stack& stack, std::size_t i, const std::string& module) {
     c_.layer = module;
     c_.rotary.clear();
-    c_.g.begin_block(fmt::format("layer {}", i));
+    c_.g.begin_block(fmt::format("layer {}", i), module);
     const TensorId x = c_.g.carry_in(c_.inside("input"));
     for (GraphContext::Beside& value : c_.beside) {
       value.id = c_.g.carry_in(c_.inside(value.name));
