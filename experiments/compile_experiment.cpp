@@ -99,6 +99,8 @@ StepGraph make_graph(const ModelStep& model, const Experiment& experiment) {
     step.exchange->splits_sequence = strategy.sequence_parallel;
   }
   step.rematerialization.to_end = strategy.runtime.repeats == RepeatForward::to_end;
+  step.latents_first = strategy.latents_first;
+  step.split_predictors = strategy.latents_first && !strategy.model_axis.empty();
   step.split_latents = strategy.split_latents && !strategy.model_axis.empty();
   const SharedParameters shared =
       strategy.pipeline ? SharedParameters::copies : SharedParameters::one;

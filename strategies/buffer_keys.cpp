@@ -203,6 +203,7 @@ void read_buffer_keys(const JsonReader& strategy, const Mesh& mesh, Strategy& op
                                        "split over",
                                        shards, devices));
   }
+  if (shards > 0) runtime.flat_optimizer->instances = devices / shards;
   if (options.zero_stage > 0) {
     fail("zero_stage", "a flat optimizer is ZeRO stage 1 by itself: leave one out");
   }

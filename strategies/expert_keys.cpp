@@ -86,8 +86,8 @@ Json losses_to_json(const std::vector<AuxiliaryLoss>& losses) {
 
 void read_how(const JsonReader& json, ExpertLayout& experts) {
   json.only_keys({"parallel", "tensor_parallel", "dispatch", "counts", "weights", "auxiliary_loss",
-                  "moves_biases", "capacity_factor", "pad_to_capacity", "balance", "shared_first",
-                  "shared_beside", "grouped", "router_dtype", "shard_dimension"});
+                  "moves_biases", "holds_rows", "capacity_factor", "pad_to_capacity", "balance",
+                  "shared_first", "shared_beside", "grouped", "router_dtype", "shard_dimension"});
   read_word(json, "dispatch", dispatch_words, experts.dispatch);
   read_word(json, "counts", count_words, experts.counts);
   read_word(json, "weights", weight_words, experts.exchange.weights_travel);
@@ -95,6 +95,7 @@ void read_how(const JsonReader& json, ExpertLayout& experts) {
     experts.auxiliary_losses = read_losses(*loss);
   }
   if (const auto moves = json.find("moves_biases")) experts.moves_biases = moves->boolean();
+  if (const auto holds = json.find("holds_rows")) experts.holds_rows = holds->boolean();
   if (const auto grouped = json.find("grouped")) experts.grouped = grouped->boolean();
   if (const auto dimension = json.find("shard_dimension")) {
     experts.shards_first = dimension->choice({"fitting", "first"}) == "first";
@@ -308,6 +309,7 @@ Json expert_keys_to_json(const std::optional<ExpertLayout>& experts) {
                {"weights", word(weight_words, experts->exchange.weights_travel)},
                {"auxiliary_loss", losses_to_json(experts->auxiliary_losses)},
                {"moves_biases", experts->moves_biases},
+               {"holds_rows", experts->holds_rows},
                {"shared_first", experts->exchange.shared_first},
                {"shared_beside", experts->exchange.shared_beside},
                {"grouped", experts->grouped},

@@ -15,6 +15,8 @@
 //                    "sequences", "global", or a list
 //   moves_biases     true, false                        false; true of megatron: biases of routers
 //                                                       are moved by a step's counts of rows
+//   holds_rows       true, false                        false; true of megatron: rows that leave
+//                                                       and arrive stay until the module is through
 //   shared_first     true, false                        false; true of megatron
 //   shared_beside    true, false                        false: experts that all tokens visit run
 //                                                       while rows travel (Megatron-Core's

@@ -110,7 +110,11 @@ void read_fields(const JsonReader& json, const Mesh& mesh, Strategy& options) {
   if (const auto layout = json.find("layout")) *options.layout = layout->json();
   flag("gather_embedding", options.gather_embedding);
   read_choice(json, "saved_inputs", "sharded", options.saves_sharded_inputs);
-  read_choice(json, "latents", "split", options.split_latents);
+  if (const auto latents = json.find("latents")) {
+    const auto word = latents->choice({"whole", "split", "first"});
+    options.split_latents = word == "split";
+    options.latents_first = word != "whole";
+  }
   if (const auto multiple = json.find("vocabulary_multiple")) {
     options.vocabulary_multiple = multiple->integer(1, largest_vocabulary_multiple);
   }
@@ -321,7 +325,9 @@ Json strategy_to_json(const Strategy& options) {
     json["offload"] = std::move(offload);
   }
   if (options.saves_sharded_inputs) json["saved_inputs"] = "sharded";
-  if (!options.model_axis.empty()) json["latents"] = options.split_latents ? "split" : "whole";
+  if (!options.model_axis.empty() || options.latents_first) {
+    json["latents"] = options.split_latents ? "split" : options.latents_first ? "first" : "whole";
+  }
   if (options.vocabulary_multiple > 1) json["vocabulary_multiple"] = options.vocabulary_multiple;
   if (!options.kernels.is_null()) json["kernels"] = *options.kernels;
   json["outputs"] = options.whole_outputs ? "whole" : "as_made";

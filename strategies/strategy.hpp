@@ -100,6 +100,9 @@ struct Strategy {
   // What a product reads from all of the model axes is kept as the device's own part of it and
   // gathered again in backward (Megatron-Core); false: as it was gathered (PyTorch).
   bool saves_sharded_inputs = false;
+  // Of queries and keys before what is made of either, and the projection of multi-token prediction
+  // is split over the model axis: Megatron-Core's modules (workloads/models/build.hpp).
+  bool latents_first = false;
   bool split_latents = false;  // what makes latents of attention is split over the model axis
   std::optional<ExpertLayout> experts;   // of mixtures, dealt out over devices; none: as all else
   std::int64_t vocabulary_multiple = 1;  // to which the vocabulary is padded

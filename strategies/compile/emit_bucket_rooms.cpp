@@ -10,8 +10,10 @@
 // was made: autograd adds up in its place (torch/csrc/autograd/input_buffer.cpp, accumulate).
 // Source: deepspeed/runtime/zero/stage_1_and_2.py (0.19.8), setup_buckets,
 // reduce_independent_p_g_buckets_and_remove_grads, independent_gradient_partition_epilogue.
+#include <algorithm>
 #include <utility>
 
+#include "base/index.hpp"
 #include "strategies/compile/emit_program.hpp"
 
 namespace shardsim {
@@ -110,6 +112,44 @@ void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordin
       place.opens_when_written = true;
     }
   }
+}
+
+// A product that adds a gradient to the buffer hands autograd an empty tensor in its place,
+// which the hook behind it lets go (megatron/core/tensor_parallel/layers.py,
+// LinearWithGradAccumulationAndAsyncCommunication.backward). Transformer Engine's keep one.
+void ProgramEmitter::hand_over_gradients(const Item& item) {
+  if (!input_.local_modules || item.kernel.added == Bytes(0)) return;
+  Bytes bytes{0};
+  for (const ValueId result : item.results) {
+    const Value& main = buffers_.value(result);
+    const auto known = input_.step.buffered.find(input_.workload.tensors[at(main.tensor)].primal);
+    if (known == input_.step.buffered.end()) continue;
+    const BufferedGradient& gradient = known->second;
+    const std::int64_t modules =
+        gradient.one_by_one ? std::max<std::int64_t>(gradient.experts, 1) : 1;
+    bytes += gradient.elements / modules * size_of(item.kernel.dtype);
+  }
+  if (bytes == Bytes(0)) return;
+  const BufferIndex empty = open_buffer(item.name, BufferCategory::temporaries, bytes);
+  buffers_[empty].buffer.allocated_by = last_kernel_;
+  buffers_.use(empty, last_kernel_, static_cast<std::size_t>(Stream::compute));
+}
+
+// As large as the largest value that lies in it.
+void ProgramEmitter::open_room_of_values() {
+  Bytes largest{0};
+  for (const std::int16_t stage : input_.schedule.shape.stages_of(rank_)) {
+    for (const BlockInstance& instance : instances_of(stage)) {
+      for (const Item& item : input_.step.blocks[at(instance.block)].forward.body) {
+        for (const ValueId made : item.results) {
+          largest = std::max(largest, buffers_.value(made).in_room);
+        }
+      }
+    }
+  }
+  if (largest == Bytes(0)) return;
+  const BufferIndex room = open_buffer("gathered rows", BufferCategory::communication, largest);
+  buffers_[room].persistent = true;
 }
 
 }  // namespace shardsim

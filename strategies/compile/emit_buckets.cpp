@@ -36,6 +36,11 @@ std::vector<BufferedParameter> ProgramEmitter::buffered_parameters(std::int16_t 
     }
     split_into_experts(parameters, first);
   }
+  if (order == BufferOrder::registered) {
+    std::stable_partition(parameters.begin(), parameters.end(), [&](const BufferedParameter& one) {
+      return is_copied_table(workload, at(one.instance.block), one.tensors.front());
+    });
+  }
   if (order != BufferOrder::listed) std::reverse(parameters.begin(), parameters.end());
   return parameters;
 }

@@ -79,6 +79,7 @@ Program ProgramEmitter::run(const std::vector<Call>& calls,
   open_host_streams();
   open_flat_parameters();
   open_buckets();
+  open_room_of_values();
   for (std::size_t place = 0; place < calls.size(); ++place) {
     const Call& call = calls[place];
     for (; known != acknowledged.end() && known->at == place; ++known) await_sends(known->send);
@@ -233,6 +234,7 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     if (!flat_.empty()) run_modules(k, item);
     open_within(segments, k, item);
     emit_item(pass.body[item], i, no_task);
+    hand_over_gradients(*pass.body[item].item);
     close_within(segment, item);
     if (item + 1 == modules_end) free_copied_out();
     count_written(*pass.pass, item + 1, i);

@@ -71,6 +71,8 @@ class ProgramEmitter {
 
   void set_phase(Phase phase);  // outside of layers
   void open_buckets();
+  void open_room_of_values();
+  void hand_over_gradients(const Item& item);
   void open_bucket(Bucket bucket, std::int16_t stage);
   [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
                                         Bytes bytes);
@@ -263,6 +265,7 @@ class ProgramEmitter {
   void end_segment(const Segment& segment, Phase phase);
   void emit_body(std::vector<Segment>& segments, std::size_t k);
   void ask(Segment& segment, Of unit, TaskId window);
+  [[nodiscard]] static bool runs_again(const Segment& segment, const Segment& next);
   // For what comes behind one of the k-th.
   void ask_ahead(std::vector<Segment>& segments, std::size_t k, Of unit);
   void open_within(std::vector<Segment>& segments, std::size_t k, std::size_t item);

@@ -18,6 +18,8 @@
 #include "strategies/layout/propagate.hpp"
 #include "strategies/partition/held_rows.hpp"
 #include "strategies/partition/partition.hpp"
+#include "strategies/partition/rows_in_scope.hpp"
+#include "strategies/partition/shared_beside.hpp"
 #include "strategies/runtime/exchange_overlap.hpp"
 #include "strategies/runtime/head_gradient.hpp"
 #include "strategies/runtime/joint_products.hpp"
@@ -49,6 +51,9 @@ void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); 
 void partition(Compilation& c) {
   c.sums.emplace(c.workload, c.shardings, c.layout);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
+  order_beside(c.workload, c.layout, c.spmd);
+  const bool holds_rows = c.layout.experts && c.layout.experts->holds_rows;
+  if (holds_rows && has_backward(c.workload)) hold_rows_in_scope(c.spmd);
   if (!c.strategy.runtime.flat_parameters) return;
   if (c.layout.experts && !c.layout.experts->parallel.empty()) {
     throw InputError(

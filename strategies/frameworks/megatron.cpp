@@ -73,6 +73,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   experts.counts = ExpertCounts::gathered;
   experts.auxiliary_losses = {AuxiliaryLoss::batch};
   experts.moves_biases = true;
+  experts.holds_rows = true;
   experts.exchange.weights_travel = true;
   experts.exchange.shared_first = true;
   for (const MeshAxis& axis : mesh.axes()) {
@@ -82,6 +83,7 @@ void begin_megatron(const JsonReader& strategy, const Mesh& mesh, const AxisRole
   read_kernels(strategy, options);
   fuse_as_megatron(options);
   complete_kernels(options);
+  options.latents_first = true;
   options.split_latents = options.kernels->value("base", Json()) == "eager";
   split_context(mesh, roles, ContextMethod::ring, options);
   options.context.states = StateMethod::heads;

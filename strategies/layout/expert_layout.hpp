@@ -55,6 +55,7 @@ struct ExpertLayout {
   ExpertCounts counts = ExpertCounts::exchanged;
   std::vector<AuxiliaryLoss> auxiliary_losses = {};
   bool moves_biases = false;  // of routers, where a model has them, by the counts of a step
+  bool holds_rows = false;    // the module's variables hold them (partition/rows_in_scope.hpp)
   bool grouped = true;  // products of all experts are one kernel; false: one expert after the other
   bool shards_first = false;  // shards of parameters are of whole experts, padded where these are
                               // fewer than devices (fully_shard); false: within each then

@@ -13,6 +13,7 @@
 #include "strategies/partition/ring_attention.hpp"
 #include "strategies/partition/row_exchange.hpp"
 #include "strategies/partition/saved_inputs.hpp"
+#include "strategies/partition/shared_beside.hpp"
 #include "strategies/partition/spmd_builder.hpp"
 #include "strategies/partition/state_exchange.hpp"
 #include "strategies/partition/statistics.hpp"
@@ -34,7 +35,8 @@ class Partitioner {
         heads_(head_axes(layout)),
         home_(workload.tensors.size(), no_value),
         trains_(has_backward(workload)),
-        saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs),
+        saved_inputs_(builder_, shardings, home_, layout.saves_sharded_inputs,
+                      inputs_beside(workload, layout)),
         states_(builder_, layout) {
     if (trains_) kept_for_backward_ = kept_for_backward(workload);
   }

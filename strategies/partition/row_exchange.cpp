@@ -103,7 +103,8 @@ class RowExchange {
 
   // What experts make is added up over the devices that they are split over, and its gradient
   // gathered, in the type of the router's weights (megatron/core/transformer/moe/
-  // token_dispatcher.py, combine_preprocess). The casts are left out, their time and their memory.
+  // token_dispatcher.py, combine_preprocess; of MoEAllGatherTokenDispatcher, token_combine). The
+  // casts are left out, their time and their memory.
   // Engines that serve have kernels of their own.
   [[nodiscard]] bool returns_wide() const {
     if (!experts_.exchange.weights_travel || op_.operands.size() != 1) return false;
@@ -220,9 +221,14 @@ class RowExchange {
       const ValueId gathered = builder_.add_value(
           builder_.value(from).tensor, replicated(builder_.value(from).sharding.dims.size()),
           builder_.value(from).dtype, BufferCategory::communication);
-      builder_.value(gathered).bytes = whole;
-      pass_.body.push_back(
-          exchange(CollectiveKind::all_gather, from, whole, {gathered, results[i]}));
+      Item item = exchange(CollectiveKind::all_gather, from, whole, {gathered, results[i]});
+      // Tokens lie in a buffer that Megatron-Core keeps for all gathers (megatron/core/
+      // tensor_parallel/mappings.py, use_global_buffer); gradients, and sums in fp32, do not.
+      const bool stays = first && !is_weight(from) && experts_.exchange.weights_travel;
+      (stays ? builder_.value(gathered).in_room : builder_.value(gathered).bytes) =
+          item.collective.payload;
+      if (stays) builder_.value(gathered).bytes = Bytes(0);
+      pass_.body.push_back(std::move(item));
     }
   }
 
@@ -246,6 +252,7 @@ class RowExchange {
     item.reason = RowsExchanged{&op_};
     item.operands = {from};
     item.results = results;
+    if (returns_wide()) widen(item.collective);
     return item;
   }
 

@@ -32,6 +32,7 @@ std::set<TensorId> kept_for_backward(const Workload& workload) {
 
 void SavedInputs::keep(TensorId id, ValueId made) {
   if (!shards_ || builder_.tensor(id).role != TensorRole::activation) return;
+  if (whole_.contains(id) || whole_.contains(builder_.tensor(id).primal)) return;
   const ValueId home = home_[at(id)];
   const bool is_gathered = builder_.value(made).sharding.partial.empty() &&
                            builder_.value(home).bytes > builder_.value(made).bytes;

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "strategies/layout/tensor_shardings.hpp"
@@ -26,10 +27,14 @@ namespace shardsim {
 class SavedInputs {
  public:
   // `home`: the value that stands for each tensor, which this changes. Without `shards` nothing is
-  // done.
+  // done; `whole`: what is kept as it was gathered.
   SavedInputs(SpmdBuilder& builder, const TensorShardings& shardings, std::vector<ValueId>& home,
-              bool shards)
-      : builder_(builder), shardings_(shardings), home_(home), shards_(shards) {}
+              bool shards, std::set<TensorId> whole)
+      : builder_(builder),
+        shardings_(shardings),
+        home_(home),
+        shards_(shards),
+        whole_(std::move(whole)) {}
 
   // Of an activation that backward reads: it was made as `made` and then brought home. If that was
   // a gather, the part is kept.
@@ -49,6 +54,7 @@ class SavedInputs {
   const TensorShardings& shardings_;
   std::vector<ValueId>& home_;
   bool shards_;
+  std::set<TensorId> whole_;
   std::map<TensorId, ValueId> parts_;  // of what backward has not gathered
   std::set<TensorId> gathered_for_repeat_;
 };

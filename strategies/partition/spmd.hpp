@@ -25,6 +25,8 @@ struct Value {
   Sharding sharding;
   DType dtype = DType::bf16;
   Bytes bytes{0};  // on one device, padding included
+  // Instead of `bytes`: all such values of a program lie in one place that stays, one at a time.
+  Bytes in_room{0};
   BufferCategory category = BufferCategory::temporaries;
   int block = 0;
   bool shared = false;         // one for the whole step, not one per instance of the block

@@ -35,9 +35,14 @@ ValueId SpmdBuilder::add_value(TensorId id, const Sharding& sharding, DType dtyp
   const std::int64_t elements = shard_elements(shape(id), sharding);
   const bool of_the_step = t.role == TensorRole::input || t.role == TensorRole::constant;
   const bool shared = of_the_step || !workload_.blocks[static_cast<std::size_t>(t.block)].is_layer;
-  step.values.push_back({id, t.name, sharding, dtype, storage_bytes(elements, dtype), category,
-                         t.block, shared,
-                         /*persistent=*/false, no_value});
+  step.values.push_back({.tensor = id,
+                         .name = t.name,
+                         .sharding = sharding,
+                         .dtype = dtype,
+                         .bytes = storage_bytes(elements, dtype),
+                         .category = category,
+                         .block = t.block,
+                         .shared = shared});
   return static_cast<ValueId>(step.values.size()) - 1;
 }
 

@@ -90,6 +90,8 @@ ShardAxes split_shards(const AxisList& axes, std::int64_t shards) {
 
 std::int64_t sharers(const FlatOptimizer& optimizer, const AxisList& axes) {
   const std::int64_t devices = Mesh::size_of(axes);
+  const std::int64_t instances = optimizer.instances;
+  if (instances > 1 && devices % instances == 0) return devices / instances;
   return optimizer.shards == 0 ? devices : std::gcd(optimizer.shards, devices);
 }
 

@@ -305,6 +305,16 @@ std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
   return Registration(workload, block, local).run();
 }
 
+bool is_copied_table(const Workload& workload, std::size_t block, TensorId parameter) {
+  if (workload.tensors[at(parameter)].copy_of == no_tensor) return false;
+  const std::vector<Op>& ops = workload.blocks[block].forward;
+  return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
+    return kind_of(op) == OpKind::lookup &&
+           std::any_of(op.operands.begin(), op.operands.end(),
+                       [&](const Operand& operand) { return operand.tensor == parameter; });
+  });
+}
+
 std::vector<std::size_t> torch_places(const Workload& workload, bool titan) {
   std::vector<std::size_t> places(workload.tensors.size(), 0);
   for (std::size_t b = 0; b < workload.blocks.size(); ++b) {

@@ -30,6 +30,9 @@ using RegisteredParameter = std::vector<TensorId>;
 // the local specification.
 [[nodiscard]] std::vector<RegisteredParameter> registered_parameters(const Workload& workload,
                                                                      std::size_t block, bool local);
+// A stage's own copy of a table that another stage looks up in as well, of multi-token prediction:
+// it is registered before all else (megatron/core/models/gpt/gpt_model.py, mtp_process).
+[[nodiscard]] bool is_copied_table(const Workload& workload, std::size_t block, TensorId parameter);
 // Weights, trained or not, whose products are one.
 [[nodiscard]] std::vector<std::vector<TensorId>> joint_weights(const Workload& workload,
                                                                std::size_t block);

@@ -180,6 +180,9 @@ struct FlatOptimizer {
   // Devices that share the state, neighbours on the data axes; 0: all of them. Where they are
   // fewer, gradients are reduced among these first, then over the others.
   std::int64_t shards = 0;
+  // So often the state lies on the data axes: on those of experts, which are fewer devices, as
+  // often (megatron/core/parallel_state.py, num_distributed_optimizer_instances).
+  std::int64_t instances = 1;
   bool gathers_in_forward = false;  // bucket by bucket in the next step, one ahead; false: at once
   bool gathers_together = false;    // at once, all buckets in one call
   // Of flat parameters, which stay in parts: a device's part of so many elements is updated

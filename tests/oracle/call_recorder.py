@@ -36,6 +36,8 @@ class Recorder(TorchDispatchMode):
         self.peak = 0
         self.storages = {}
         self.before = set()
+        self.made = self.until_peak = 0  # storages
+        self.born = {}  # which of them each is
 
     def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
         if any(issubclass(kind, DTensor) for kind in types_):
@@ -63,8 +65,9 @@ class Recorder(TorchDispatchMode):
         if key in self.storages:
             return
         count = storage.nbytes()
-        self.live += count
-        self.peak = max(self.peak, self.live)
+        self.made += 1
+        self.born[key] = self.made
+        self.grow(count)
 
         def gone(_, key=key):
             self.live -= self.storages.pop(key, (None, 0))[1]
@@ -76,19 +79,24 @@ class Recorder(TorchDispatchMode):
         if key in self.storages:
             reference, before = self.storages[key]
             self.storages[key] = (reference, count)
-            self.live += count - before
-            self.peak = max(self.peak, self.live)
+            self.grow(count - before)
+
+    def grow(self, count):
+        self.live += count
+        if self.live > self.peak:
+            self.peak, self.until_peak = self.live, self.made
 
     def left(self):
-        """Bytes of the step's messages that nobody has freed."""
+        """Bytes of the step's messages that nobody has freed, of those that the peak has."""
         sizes = {call["bytes_in"] for call in self.calls if call["kind"] in ("send", "recv")}
         return sum(count for key, (_, count) in self.storages.items()
-                   if count in sizes and key not in self.before)
+                   if count in sizes and key not in self.before
+                   and self.born[key] <= self.until_peak)
 
     def start(self):
         """A step from here on."""
         self.calls.clear()
-        self.peak = self.live
+        self.peak, self.until_peak = self.live, self.made
         self.before = set(self.storages)
 
     def distinct_calls(self):

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import traceback
 
 
 def record_each(run):
@@ -19,7 +20,13 @@ def record_each(run):
         child = os.fork()
         if child == 0:
             with open(case_path) as file:
-                made = run(json.load(file))
+                case = json.load(file)
+            try:
+                made = run(case)
+            except BaseException:
+                print(case["id"], file=sys.stderr)
+                traceback.print_exc()
+                os._exit(1)
             with open(record_path, "w") as file:
                 json.dump(made, file)
             os._exit(0)
@@ -40,14 +47,23 @@ def record(worker, cases, folder):
     return done.stderr if done.returncode else ""
 
 
-def compare(description, worker, folder, cases):
-    """`folder`: where the golden test looks for records of the kind."""
+def compare(description, worker, folder, cases, draw=None):
+    """`folder`: where the golden test looks for records of the kind. `draw`: a case by a seed and a
+    number; what the framework refuses of those is said, and left out."""
     parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("golden_test")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--keep", metavar="FOLDER", help="for the records")
+    if draw:
+        parser.add_argument("--draw", type=int, metavar="COUNT", help="so many at random, in place of "
+                            "the cases")
+        parser.add_argument("--first", type=int, default=0, help="number of the first drawn")
+        parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    draws = draw and options.draw
+    if draws:
+        cases = [draw(options.seed, n) for n in range(options.first, options.first + draws)]
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(options.keep or temporary)
         records = root / folder
@@ -58,6 +74,7 @@ def compare(description, worker, folder, cases):
             failures = list(pool.map(lambda share: record(worker, share, records), shares))
         if any(failures):
             print("It does not run them all:", *failures, sep="\n")
-            return 1
+            if not draws:
+                return 1
         environment = {**os.environ, "SHARDSIM_GOLDEN_DIR": str(root)}
         return subprocess.run([options.golden_test], env=environment).returncode

@@ -3,13 +3,12 @@
 Models have the real ones' dimensions and few layers. A case: model, world size, rank, what differs
 from DEFAULTS (the words are those of the records of tests/golden/megatron).
 
-Left out is what is known to differ: with shared_overlap the calls of shared experts stand elsewhere
-among those that send rows; with instances and vpp Megatron-Core 0.16.1 reduces twice what its
-schedule has begun to; with etp 1 and ep 1 under tp it adds up no gradients of experts over tp, whose
-devices see different tokens, and the plan does; under a split sequence multi-token prediction sends
-neighbours a token's number, and the plan does not; cross entropy in one kernel keeps more in the plan
-than Megatron's own (up to 6 % of small models); the empty tensor that autograd is handed for each
-weight whose gradient a product adds up (up to 6 % of small stages)."""
+Left out is what is known to differ: with instances and stages Megatron-Core 0.16.1 reduces twice what
+its schedule has begun to (finish_grad_sync, is_first_batch); it computes layers of multi-token
+prediction again, and the plan keeps them; with etp 1 and ep 1 under tp it adds up no gradients of
+experts over tp, whose devices see different tokens, and the plan does; under a split sequence
+multi-token prediction sends neighbours a token's number, and the plan does not; cross entropy in one
+kernel keeps more in the plan than Megatron's own (up to 6 % of small models)."""
 
 DEFAULTS = {
     "tp": 1, "pp": 1, "vpp": None, "cp": 1, "ep": 1, "etp": None, "sp": False, "seq": 2048, "mbs": 1,
@@ -135,6 +134,14 @@ CASES = [
                           "overlap_grad": False, "overlap_param": False}),
     ("deepseek-v3", 16, 6, {"tp": 2, "sp": True, "seq": 1024, "ep": 4}),
     ("llama2-7b", 6, 1, {"bucket_size": 100000000, "overlap_grad": False, "overlap_param": False}),
+    ("deepseek-v2-lite", 8, 1, {"tp": 2, "sp": True, "ep": 4, "shared_overlap": True, "seq": 1024}),
+    ("deepseek-v3", 16, 6, {"tp": 2, "sp": True, "ep": 8, "etp": 1, "mtp": 1, "seq": 1024,
+                            "dispatcher": "allgather", "bucket_size": 3000000}),
+    ("deepseek-v3", 16, 13, {"pp": 4, "ep": 2, "etp": 1, "mtp": 1, "first": 1, "microbatches": 4,
+                             "overlap_grad": False, "overlap_param": False}),
+    ("mixtral-8x7b", 16, 12, {"tp": 2, "cp": 2, "sp": True, "ep": 4, "instances": 2, "seq": 1024,
+                              "bucket_size": 5000000}),
+    ("qwen3-30b-a3b", 4, 1, {"pp": 2, "ep": 2, "vpp": 2, "mbs": 4, "microbatches": 4}),
 ]
 
 

@@ -7,6 +7,7 @@
     Apex's fused weight gradient  adds to main_grad, here nothing
     routing                       every expert is sent the same number of rows
     torch.compile                 what is compiled leaves its results alone in memory
+    its types of 8 bits           are off
     coalesced calls               one by one
     the gradients' norm           is 0: nothing is scaled
 """
@@ -257,6 +258,7 @@ def take_places():
     from megatron.core.models import backends
     from megatron.core.models.gpt import gpt_layer_specs
     from megatron.core.optimizer import clip_grads
+    from megatron.core.tensor_parallel import random
     from megatron.core.transformer import multi_latent_attention, transformer_block
     from megatron.core.transformer.moe import moe_utils
     backends.LocalSpecProvider.layer_norm = lambda self, rms_norm=False, for_qk=False: NormModule
@@ -264,5 +266,8 @@ def take_places():
     transformer_block.LayerNormImpl = gpt_layer_specs.LNImpl = NormModule
     moe_utils.te_general_gemm = None
     multi_latent_attention.TELinear = type(None)
+    random.FP8GlobalStateManager = types.SimpleNamespace(is_fp8_enabled=lambda: False)
+    random.activation_recompute_forward = lambda **_: contextlib.nullcontext()
+    random.fp8_autocast = lambda **_: contextlib.nullcontext()
     clip_grads.l2_norm_impl = lambda *args: (torch.zeros(1), None)
     param_and_grad_buffer._coalescing_manager = torch.distributed._coalescing_manager

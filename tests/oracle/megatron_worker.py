@@ -140,6 +140,7 @@ def named_groups():
         "tp_cp": state.get_tensor_and_context_parallel_group(),
         "tp_dp_cp": state.get_tensor_and_data_parallel_group(with_context_parallel=True),
         "mp": state.get_model_parallel_group(),
+        "expt_mp": state.get_expert_tensor_model_pipeline_parallel_group(),
         "embd": state.get_embedding_group(check_initialized=False),
         "pos_embd": state.get_position_embedding_group(check_initialized=False),
     }

@@ -100,6 +100,15 @@ TEST_CASE("Shards are neighbours on the axes") {
   CHECK(split_shards(axes, 2).across == AxisList{{0, 1, 2}, {1, 1, 2}});
 }
 
+// 16 devices in 2 instances of 8: experts, of which 4 devices have the same, are in 2 of 2, and
+// where 2 have them each has its state whole.
+TEST_CASE("Experts' state lies as often as all other") {
+  const FlatOptimizer optimizer{.shards = 8, .instances = 2};
+  CHECK(sharers(optimizer, {{0, 1, 16}}) == 8);
+  CHECK(sharers(optimizer, {{0, 1, 4}}) == 2);
+  CHECK(sharers(optimizer, {{0, 1, 2}}) == 1);
+}
+
 std::string registered(const Workload& workload, std::size_t block, bool local) {
   std::string text;
   for (const RegisteredParameter& parameter : registered_parameters(workload, block, local)) {

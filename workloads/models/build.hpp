@@ -75,7 +75,11 @@ struct WorkloadOptions {
   std::int64_t mtp_layers = 0;  // of multi-token prediction, beside the model's own layers
   WeightTypes weights{};        // where norms and look-ups do not take them in compute_dtype
   std::optional<ExpertExchange> exchange{};
-  bool split_latents = false;  // what makes latents of attention is split as other products are
+  // Latents of queries and of keys before what is made of either (Megatron-Core,
+  // multi_latent_attention.py, get_query_key_value_tensors).
+  bool latents_first = false;
+  bool split_predictors = false;  // of multi-token prediction, eh_proj: split as other products are
+  bool split_latents = false;     // what makes latents of attention is split as other products are
   std::optional<TokenCache> cache{};
   std::optional<OneLayer> one_layer{};  // that layer alone, of states that enter; no head
   bool drops = false;  // with dropout, as training does: of the model's own rates, or this one

@@ -59,6 +59,8 @@ WorkloadOptions options_of(const ModelConfig& config, const Step& step, const Pl
                           .mtp_layers = step.mtp_layers,
                           .weights = step.precision.weights,
                           .exchange = step.exchange,
+                          .latents_first = step.latents_first,
+                          .split_predictors = step.split_predictors,
                           .split_latents = step.split_latents,
                           .cache = {},
                           .drops = has_gradients(step),

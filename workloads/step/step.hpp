@@ -88,6 +88,8 @@ struct Step {
                        // they are
   std::optional<double> dropout{};           // of training; nothing: the model's own rates
   std::optional<ExpertExchange> exchange{};  // what the strategy makes of mixtures of experts
+  bool latents_first = false;                // of latents (models/build.hpp)
+  bool split_predictors = false;             // of multi-token prediction
   bool split_latents = false;                // and of latents
   friend bool operator==(const Step&, const Step&) = default;
 };

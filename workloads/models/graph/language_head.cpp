@@ -56,12 +56,32 @@ class LanguageHead {
     const TensorId joined =
         c_.g.concatenate(c_.inside("joined"), {norm_of("enorm", rows), norm_of("hnorm", states)},
                          {{c_.batch}, {c_.sequence}, {both}}, {both, c_.hidden});
-    TensorId x = c_.linear({c_.inside("eh_proj"), {c_.hidden}, {both}}, joined, c_.stream());
-    x = c_.g.marked(x, StreamMark::stream);
+    const TensorId x = c_.g.marked(project(joined, both), StreamMark::stream);
     states = add_layer(c_, stack_, stack_.kinds[static_cast<std::size_t>(stack_.order.back())], x);
     tokens = labels_input(fmt::format("labels_{}_further", i + 1));
     c_.g.further_loss(
         loss_of(states, c_.inside("shared_head.norm"), tokens, fmt::format("mtp_loss_{}", i + 1)));
+  }
+
+  // Split over the model axis it is gathered, and the stream is a part of that again
+  // (megatron/core/transformer/multi_token_prediction.py, _concat_embeddings).
+  TensorId project(TensorId joined, LabelId both) {
+    const std::string name = c_.inside("eh_proj");
+    if (!c_.options.split_predictors) {
+      return c_.linear({name, {c_.hidden}, {both}}, joined, c_.stream());
+    }
+    const LabelId parts = c_.label("eh_proj", c_.g.label_size(c_.hidden), LabelRole::width);
+    const TensorId read =
+        c_.g.slices(name + ".input", joined, {{name + ".input", c_.g.dims_of(joined)}}, {}).front();
+    const TensorId made = c_.linear({name, {parts}, {both}}, c_.g.marked(read, StreamMark::branch),
+                                    {{c_.batch}, {c_.sequence}, {parts}});
+    const TensorId whole =
+        c_.g.slices(name + ".whole", made, {{name + ".whole", c_.stream()}}, {parts, c_.hidden})
+            .front();
+    return c_.g
+        .slices(name + ".part", c_.g.marked(whole, StreamMark::branch),
+                {{name + ".part", c_.stream()}}, {})
+        .front();
   }
 
   // Of the states that the layers leave; the labels enter here unless they are given.
@@ -92,7 +112,9 @@ class LanguageHead {
                                 ? c_.g.parameter(head_.name + ".weight", {{vocab}, {width}})
                                 : c_.token_table(embedding_);
     const TensorId bias = head_.bias ? c_.g.parameter(head_.name + ".bias", {{vocab}}) : no_tensor;
-    TensorId logits = c_.g.linear(head_.name, x, weight, {{c_.batch}, {rows}, {vocab}}, bias);
+    // Each of several that read the weight has its own name: backward finds products by it.
+    const std::string product = loss == "loss" ? head_.name : head_.name + "." + loss;
+    TensorId logits = c_.g.linear(product, x, weight, {{c_.batch}, {rows}, {vocab}}, bias);
     if (head_.scaled) {
       logits = c_.g.elementwise(Function::scale, head_.name + ".scaled", {logits});
     }

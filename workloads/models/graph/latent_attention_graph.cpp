@@ -201,14 +201,16 @@ class LatentAttentionGraph {
     TensorId q_rope = no_tensor;
     const LabelId rank = c_.label("kv_rank", a_.kv_rank);
     KeyLatent down;
-    if (splits()) {
-      const TensorId query = a_.q_rank > 0 ? query_latent(x) : no_tensor;
+    if (splits() || c_.options.latents_first) {
+      const bool narrow = a_.q_rank > 0;
+      TensorId query = narrow ? query_latent(x) : no_tensor;
       down = [&] {
         const GraphBuilder::Within part(c_.g, OpPart::key_latent);
         return key_parts(x, rank);
       }();
-      split_queries(a_.q_rank > 0 ? raised(query, x) : queries(x), q_nope, q_rope);
+      if (narrow) query = query_norm(query);
       down.latent = key_norm(down.latent, rank);
+      split_queries(narrow ? raised(query, x) : queries(x), q_nope, q_rope);
     } else {
       split_queries(queries(x), q_nope, q_rope);
       down = key_latent(x, rank);
@@ -248,19 +250,19 @@ class LatentAttentionGraph {
       return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, own("q_proj", x),
                        by_heads(qk_));
     }
-    return raised(query_latent(x), x);
+    return raised(query_norm(query_latent(x)), x);
   }
   // Without its norm.
   TensorId query_latent(TensorId x) {
     const GraphBuilder::Within part(c_.g, OpPart::query_latent);
     return cut(at_ + ".query_latent", latent_of("q_a_proj", x, c_.label("q_rank", a_.q_rank)));
   }
-  TensorId raised(TensorId query, TensorId x) {
+  TensorId query_norm(TensorId query) {
+    const GraphBuilder::Within part(c_.g, OpPart::query_latent);
+    return norm("q_a_layernorm", query, c_.label("q_rank", a_.q_rank));
+  }
+  TensorId raised(TensorId latent, TensorId x) {
     const LabelId rank = c_.label("q_rank", a_.q_rank);
-    const TensorId latent = [&] {
-      const GraphBuilder::Within part(c_.g, OpPart::query_latent);
-      return norm("q_a_layernorm", query, rank);
-    }();
     if (a_.index) choose_keys(*a_.index, x, latent, rank);
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, gathered("q_b_proj", latent),
