@@ -48,16 +48,23 @@ void ProgramEmitter::note_first_gradient() {
 
 void ProgramEmitter::close_step_rooms() {
   const auto last = static_cast<TaskId>(program_.tasks.size()) - 1;
+  step_rooms_.insert(step_rooms_.end(), beside_rooms_.begin(), beside_rooms_.end());
+  beside_rooms_.clear();
   for (const BufferIndex room : std::exchange(step_rooms_, {})) {
     buffers_.use(room, last, program_.tasks.back().stream);
   }
 }
 
-// Of ZeRO 1, whose gradients have lain by themselves and end with it.
+// Of ZeRO 1, whose gradients have lain by themselves and end with it. One that is larger is reduced
+// where it lies, and stays until all are (_clear_param_grad_only), but for one of the device's own
+// part, which is copied there.
 void ProgramEmitter::fill_room(OpenBucket& bucket) {
   const GradientBuffer& rule = *input_.runtime.reductions.buffer;
-  const bool fits = unpadded(bucket.bucket) <= rule.bucket_elements;
-  if (rule.kept != BufferKept::step || step_rooms_.empty() || !fits) return;
+  if (rule.kept != BufferKept::step || step_rooms_.empty()) return;
+  if (unpadded(bucket.bucket) > rule.bucket_elements) {
+    if (!is_of_own_part(bucket.bucket)) beside_rooms_.push_back(bucket.gradients.front());
+    return;
+  }
   const auto number = static_cast<std::size_t>(&bucket - open_buckets_.data());
   const std::vector<BufferIndex> room = {step_rooms_[number % step_rooms_.size()]};
   const Bytes bytes = 2 * (unpadded(bucket.bucket) * size_of(input_.gradient_dtype));

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "strategies/compile/emit_program.hpp"
+#include "strategies/layout/expert_layout.hpp"
 
 namespace shardsim {
 namespace {
@@ -190,19 +191,29 @@ void ProgramEmitter::gather_parts(const std::vector<std::size_t>& parameters, bo
   }
   const BufferIndex flat = rule.quantized ? gather_quantized(call) : gather_side_by_side(call);
   if (is_alone) return;
-  undealt_.push_back({call, flat});
+  undealt_.push_back({call, flat, call.parameters});
   if (rule.quantized) deal_out(call.parameters);
 }
 
-// What several parameters were gathered in is dealt out when the first of them is waited for.
+void ProgramEmitter::end_with_last_task(BufferIndex buffer) {
+  buffers_.use(buffer, static_cast<TaskId>(program_.tasks.size()) - 1,
+               program_.tasks.back().stream);
+}
+
+// What several parameters were gathered in is dealt out when the first of them is waited for, and
+// ends when all have been, each by the module that reads it (partitioned_param_coordinator.py,
+// __inflight_param_registry, which holds the call's handle for each).
 void ProgramEmitter::deal_out(const std::vector<std::size_t>& parameters) {
   const auto is_awaited = [&](const UndealtCall& undealt) {
     const std::vector<std::size_t>& of = undealt.call.parameters;
     return std::find_first_of(of.begin(), of.end(), parameters.begin(), parameters.end()) !=
            of.end();
   };
-  for (const UndealtCall& undealt : undealt_) {
+  for (UndealtCall& undealt : undealt_) {
     if (!is_awaited(undealt)) continue;
+    for (const std::size_t p : parameters) std::erase(undealt.left, p);
+    if (undealt.left.empty() && undealt.is_dealt) end_with_last_task(undealt.flat);
+    if (std::exchange(undealt.is_dealt, true)) continue;
     const PartsCall& call = undealt.call;
     std::vector<BufferIndex> whole;
     for (const std::size_t p : call.parameters) {
@@ -210,7 +221,7 @@ void ProgramEmitter::deal_out(const std::vector<std::size_t>& parameters) {
     }
     move_parts(call, "copy", 2 * (call.elements * size_of(call.dtype)), {undealt.flat}, whole);
   }
-  std::erase_if(undealt_, is_awaited);
+  std::erase_if(undealt_, [](const UndealtCall& undealt) { return undealt.left.empty(); });
 }
 
 TaskId ProgramEmitter::gather_call(const PartsCall& call, DType as,
@@ -311,17 +322,36 @@ void ProgramEmitter::give_back_whole(std::size_t parameter) {
   entry = no_buffer;
 }
 
+// Of experts autograd keeps a view of what was gathered, which thus lies there until backward has
+// read it, beside what is gathered then; torch.nn.Linear is a function of its own that keeps none
+// (deepspeed/runtime/zero/linear.py).
+void ProgramEmitter::keep_viewed(const Item& item, std::int64_t i) {
+  if (flat_.empty() || item.recompute || item.kind != TaskKind::kernel) return;
+  for (const ValueId operand : item.operands) {
+    const TensorId tensor = buffers_.value(operand).tensor;
+    const bool is_parameter =
+        tensor != no_tensor && input_.workload.tensors[at(tensor)].role == TensorRole::parameter;
+    if (!is_parameter || !is_of_routed_experts(input_.workload, tensor)) continue;
+    const ParameterInstance key{tensor, static_cast<std::int32_t>(i)};
+    if (phase_ == Phase::forward) {
+      viewed_[key] = buffers_.buffer_of(operand, i);
+    } else if (const auto view = viewed_.find(key); view != viewed_.end()) {
+      buffers_.use(view->second, last_kernel_, static_cast<std::size_t>(Stream::compute));
+    }
+  }
+}
+
 // A microbatch is through: what is there still.
 void ProgramEmitter::give_back_all() {
   if (flat_.empty()) return;
   next_step_ = 0;
+  for (const UndealtCall& undealt : undealt_) end_with_last_task(undealt.flat);
   undealt_.clear();
   for (std::size_t p = 0; p < flat_.size(); ++p) {
     const BufferIndex whole = buffers_.buffer_of(flat_[p].value, flat_[p].ordinal);
     if (flat_[p].stays_whole || whole == no_buffer) continue;
     // The last bucket has been reduced since.
-    buffers_.use(whole, static_cast<TaskId>(program_.tasks.size()) - 1,
-                 program_.tasks.back().stream);
+    end_with_last_task(whole);
     give_back_whole(p);
   }
 }
@@ -331,8 +361,7 @@ void ProgramEmitter::gather_whole() {
   set_phase(Phase::optimizer);
   for (const FlatParameter& flat : flat_) {
     if (flat.secondary == no_buffer) continue;
-    buffers_.use(flat.secondary, static_cast<TaskId>(program_.tasks.size()) - 1,
-                 program_.tasks.back().stream);
+    end_with_last_task(flat.secondary);
   }
   const std::int64_t devices = Mesh::size_of(input_.data_axes);
   if (devices == 1) return;

@@ -11,6 +11,7 @@
 // Devices differ in what they have some of; this is the one that has most.
 // Source: deepspeed/runtime/zero/stage_1_and_2.py (0.19.8), copy_grads_in_partition,
 // independent_gradient_partition_epilogue, get_grad_norm_direct, step.
+#include <algorithm>
 #include <set>
 
 #include "strategies/compile/emit_program.hpp"
@@ -51,6 +52,14 @@ void ProgramEmitter::open_parts(std::int16_t stage) {
     }
     buffers_[part.kept].buffer.bytes = bytes;
   }
+}
+
+bool ProgramEmitter::is_of_own_part(const Bucket& bucket) const {
+  const auto part = parts_.find(bucket.axes);
+  if (part == parts_.end()) return false;
+  return std::any_of(bucket.parameters.begin(), bucket.parameters.end(), [&](const auto& one) {
+    return part->second.members.contains({one.tensors.front(), one.instance.ordinal});
+  });
 }
 
 // The place is there from the first bucket on that it is for something of.

@@ -68,8 +68,7 @@ class ProgramEmitter {
     bool copies_out_within = false;
   };
   enum class Of : std::uint8_t { block, within };  // gathered for a segment, or for its unit within
-
-  void set_phase(Phase phase);  // outside of layers
+  void set_phase(Phase phase);                     // outside of layers
   void open_buckets();
   void open_room_of_values();
   void hand_over_gradients(const Item& item);
@@ -108,6 +107,7 @@ class ProgramEmitter {
   [[nodiscard]] bool fills_rooms() const;
   [[nodiscard]] BufferIndex place_of(const OpenBucket& bucket);
   void fill_room(OpenBucket& bucket);
+  [[nodiscard]] bool is_of_own_part(const Bucket& bucket) const;
   void deal_out(const std::vector<std::size_t>& parameters);
   void count_written(const BlockPass& pass, std::size_t items, std::int64_t ordinal);
   std::size_t handed_over(const BlockPass& pass, std::size_t writes);
@@ -204,6 +204,8 @@ class ProgramEmitter {
   [[nodiscard]] BufferIndex open_whole(FlatParameter& parameter, std::int64_t elements);
   void give_back_whole(std::size_t parameter);
   void give_back_all();
+  void keep_viewed(const Item& item, std::int64_t i);
+  void end_with_last_task(BufferIndex buffer);
   void gather_whole();
   [[nodiscard]] Bucket as_bucket(const std::vector<std::size_t>& parameters, const AxisList& axes,
                                  std::int64_t elements) const;
@@ -329,14 +331,16 @@ class ProgramEmitter {
   // A stack of experts lies in as many places as there are experts, in order.
   std::map<ParameterInstance, std::vector<std::size_t>> buckets_of_;
   std::map<const BlockPass*, std::vector<TensorId>> turns_;  // of gradients, as autograd has them
-  std::size_t waiting_ = no_bucket;      // is full, and reduced when the next gradient is there
-  BufferIndex room_ = no_buffer;         // for one bucket, that stays
-  std::vector<BufferIndex> step_rooms_;  // the same of a microbatch
-  std::map<AxisList, OpenPart> parts_;   // by what buckets are reduced over
+  std::size_t waiting_ = no_bucket;        // is full, and reduced when the next gradient is there
+  BufferIndex room_ = no_buffer;           // for one bucket, that stays
+  std::vector<BufferIndex> step_rooms_;    // the same of a microbatch
+  std::vector<BufferIndex> beside_rooms_;  // gradients that are larger, till all are reduced
+  std::map<AxisList, OpenPart> parts_;     // by what buckets are reduced over
   BufferIndex last_gradient_ = no_buffer, wide_ = no_buffer;
   std::vector<TaskId> reductions_in_room_;
   std::vector<UndealtCall> undealt_;
   std::vector<FlatParameter> flat_;  // as the walk has them
+  std::map<ParameterInstance, BufferIndex> viewed_;
   ModuleWalk walk_;
   std::vector<Fetch> fetches_;  // by step of the walk
   std::size_t next_step_ = 0;   // of the walk

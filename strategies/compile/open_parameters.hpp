@@ -82,6 +82,8 @@ struct PartsCall {
 struct UndealtCall {
   PartsCall call;
   BufferIndex flat = no_buffer;
+  std::vector<std::size_t> left = {};  // parameters that no module has waited for
+  bool is_dealt = false;
 };
 
 }  // namespace shardsim

@@ -151,8 +151,9 @@ def draw(seed, number):
             settings["capacity"] = dice.choice([1.0, 1.25, 2.0])
     if name in LATENTS and settings["dispatcher"] == "alltoall" and dice.random() < 0.3:
         settings["shared_overlap"] = "shared_experts" not in (settings["recompute"] or [])
+    alone = settings["recompute"] is None and settings["cp"] == 1  # the others: megatron_cases.py
     if name == "deepseek-v3" and settings.get("layout") is None and dice.random() < 0.4:
-        settings["mtp"] = 1
+        settings["mtp"] = int(alone)
     more = {key: value for key, value in settings.items()
             if value != megatron_cases.DEFAULTS[key]}
     words = " ".join(f"{key}={value}" for key, value in more.items())
