@@ -125,7 +125,7 @@ void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordin
 // which the hook behind it lets go (megatron/core/tensor_parallel/layers.py,
 // LinearWithGradAccumulationAndAsyncCommunication.backward). Transformer Engine's keep one.
 void ProgramEmitter::hand_over_gradients(const Item& item) {
-  if (!input_.local_modules || item.kernel.added == Bytes(0)) return;
+  if (item.kernel.added == Bytes(0)) return;
   Bytes bytes{0};
   for (const ValueId result : item.results) {
     const Value& main = buffers_.value(result);

@@ -326,7 +326,7 @@ void ProgramEmitter::give_back_whole(std::size_t parameter) {
 // read it, beside what is gathered then; torch.nn.Linear is a function of its own that keeps none
 // (deepspeed/runtime/zero/linear.py).
 void ProgramEmitter::keep_viewed(const Item& item, std::int64_t i) {
-  if (flat_.empty() || item.recompute || item.kind != TaskKind::kernel) return;
+  if (item.recompute || item.kind != TaskKind::kernel) return;
   for (const ValueId operand : item.operands) {
     const TensorId tensor = buffers_.value(operand).tensor;
     const bool is_parameter =

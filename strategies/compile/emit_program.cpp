@@ -234,8 +234,8 @@ void ProgramEmitter::emit_body(std::vector<Segment>& segments, std::size_t k) {
     if (!flat_.empty()) run_modules(k, item);
     open_within(segments, k, item);
     emit_item(pass.body[item], i, no_task);
-    hand_over_gradients(*pass.body[item].item);
-    keep_viewed(*pass.body[item].item, i);
+    if (input_.local_modules) hand_over_gradients(*pass.body[item].item);
+    if (!flat_.empty()) keep_viewed(*pass.body[item].item, i);
     close_within(segment, item);
     if (item + 1 == modules_end) free_copied_out();
     count_written(*pass.pass, item + 1, i);

@@ -379,9 +379,7 @@ class ProgramEmitter {
   TaskId last_reduced_ = no_task;  // at the end of a stage
   TaskId issued_after_ = no_task;  // reductions that wait for more than what they reduce
   Phase phase_ = Phase::forward;
-  std::int32_t block_ = 0;
-  std::int32_t layer_ = -1;
-  std::int32_t microbatch_ = 0;
+  std::int32_t block_ = 0, layer_ = -1, microbatch_ = 0;
   // Of the pass that a microbatch leaves a stage with: backward, of a forward step forward.
   bool is_first_pass_ = false, is_last_pass_ = false;
   ShiftLoop loop_;

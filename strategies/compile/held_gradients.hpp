@@ -8,7 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -21,7 +21,7 @@ class HeldGradients {
   explicit HeldGradients(ValueBuffers& buffers) : buffers_(buffers) {}
 
   // A unit in one microbatch's backward pass: its name, its layer.
-  using UnitPass = std::tuple<std::string, std::int32_t, std::int32_t>;
+  using UnitPass = std::tuple<std::string_view, std::int32_t, std::int32_t>;
   // By a unit, for its reduction. `copied_at`: the kernel that the unit before is held until.
   void hold_copied_in(const std::vector<BufferIndex>& copied, const UnitPass& unit,
                       TaskId copied_at);

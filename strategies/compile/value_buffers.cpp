@@ -132,17 +132,6 @@ void ValueBuffers::end(std::int64_t microbatch) {
   under_way_.erase(found);
 }
 
-BufferIndex& ValueBuffers::entry(ValueId id, std::int64_t i) {
-  const Value& v = value(id);
-  Frame& frame = of_step_[at(id)] ? step_frame_ : *current_;
-  return v.shared ? frame.shared[at(id)] : frame.of_instance[at(v.block)][at(i)][at(id)];
-}
-
-BufferIndex ValueBuffers::buffer_of(ValueId id, std::int64_t i) {
-  while (value(id).storage != no_value) id = value(id).storage;
-  return entry(id, i);
-}
-
 BufferIndex ValueBuffers::open_of_program(const Buffer& buffer) {
   OpenBuffer open;
   open.last_use.fill(no_task);

@@ -12,6 +12,7 @@
 #include <map>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/plan.hpp"
 #include "strategies/compile/plan_tables.hpp"
 #include "strategies/partition/spmd.hpp"
@@ -50,8 +51,15 @@ class ValueBuffers {
   void end(std::int64_t microbatch);
 
   // Of a value in instance i of its block. The value itself, or what it lies in.
-  [[nodiscard]] BufferIndex& entry(ValueId id, std::int64_t i);
-  [[nodiscard]] BufferIndex buffer_of(ValueId id, std::int64_t i);
+  [[nodiscard]] BufferIndex& entry(ValueId id, std::int64_t i) {
+    const Value& v = value(id);
+    Frame& frame = of_step_[at(id)] ? step_frame_ : *current_;
+    return v.shared ? frame.shared[at(id)] : frame.of_instance[at(v.block)][at(i)][at(id)];
+  }
+  [[nodiscard]] BufferIndex buffer_of(ValueId id, std::int64_t i) {
+    while (value(id).storage != no_value) id = value(id).storage;
+    return entry(id, i);
+  }
   [[nodiscard]] OpenBuffer& operator[](BufferIndex buffer) {
     return buffers_[static_cast<std::size_t>(buffer)];
   }

@@ -60,8 +60,7 @@ class Partitioner {
     if (kind_of(op) == OpKind::lookup && values.looked_up != values.computed) {
       return values.looked_up;
     }
-    const bool known =
-        std::find(pass.reads.begin(), pass.reads.end(), parameter) != pass.reads.end();
+    const bool known = std::count(pass.reads.begin(), pass.reads.end(), parameter) > 0;
     if (values.computed != values.stored && !known) pass.reads.push_back(parameter);
     return values.computed;
   }
@@ -382,8 +381,7 @@ class Partitioner {
   AxisList ring_;   // of attention over a sequence that is split
   AxisList heads_;  // or where these split its heads in its place
   std::vector<ValueId> home_;
-  bool trains_;
-  bool repeats_ = false;  // backward of this block computes again, which gathers again
+  bool trains_, repeats_ = false;  // backward of this block computes again, which gathers again
   std::map<TensorId, std::vector<ValueId>> brought_;  // other shardings at hand
   std::map<TensorId, ValueId> merged_;                // of a ring, as its backward pass reads it
   std::map<TensorId, ValueId> before_exchange_;       // of attention by heads, as backward reads it

@@ -68,7 +68,11 @@ void gather_with_repeated(const std::vector<Value>& values, BlockPass& pass) {
     }
     std::size_t behind = 0;  // items, the last of which is repeated for attention
     for (std::size_t i = 0; i < a; ++i) {
-      const bool is_read = body[i].recompute && read.contains(made_of(body[i].results.front()));
+      const std::vector<ValueId>& made = body[i].results;
+      const bool is_read =
+          body[i].recompute && std::any_of(made.begin(), made.end(), [&](ValueId value) {
+            return read.contains(made_of(value));
+          });
       if (is_read) behind = i + 1;
     }
     for (std::size_t k = 0; k < gathers.size() && behind > 0; ++k) {
@@ -147,8 +151,8 @@ SpmdStep make_calls(SpmdStep partitioned, const Workload& workload, const Mesh& 
   for (std::size_t b = count; trains && b-- > 0;) {
     parameters.gather(b, Phase::backward, blocks[b].backward);
     if (runtime.repeats != RepeatForward::first) {
-      if (layout.context.keeps_gathered)
-        gather_with_repeated(builder.step.values, blocks[b].backward);
+      const bool gathers = layout.context.keeps_gathered && !layout.sequence_axes.empty();
+      if (gathers) gather_with_repeated(builder.step.values, blocks[b].backward);
       gather_before_repeating(builder.step.values, blocks[b].backward);
     }
     parameters.find_inner(b, blocks[b].backward);
