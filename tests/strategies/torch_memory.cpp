@@ -98,8 +98,14 @@ struct KnownCategories {
   std::string reason = {};
 };
 
-// Which one is here: GPT-OSS's clamped activation, and what attention makes times its sinks.
+// GPT-OSS's clamped activation is one kernel here, and so is attention with its sinks.
 bool has_many_kernels(const Json& record) { return record["model"]["model_type"] == "gpt_oss"; }
+
+bool has_tied_head(const Json& record) {
+  const Json& parameters = record["params_local"];
+  return std::none_of(parameters.begin(), parameters.end(),
+                      [](const Json& one) { return one["name"] == "lm_head.weight"; });
+}
 
 KnownCategories known_categories(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
@@ -113,6 +119,10 @@ KnownCategories known_categories(const Json& record) {
   if (settings["loss"] == "chunked") {
     titan.categories.insert({"activations", "temporaries"});
     titan.reason += "; its loss in chunks keeps what it reads and that gradient whole";
+    if (has_tied_head(record)) {
+      titan.categories.insert("gradients");
+      titan.reason += ", and the norm's gradient the array that a tied table's second came in";
+    }
   }
   if (record["model"]["model_type"] == "deepseek_v3" && settings.value("pads_values", true)) {
     titan.categories.insert("activations");
