@@ -194,23 +194,29 @@ TEST_CASE("Replicas alone have no shards") {
 // Calls are the same; who waits later holds sums over replicas no shorter.
 TEST_CASE("Reductions are awaited behind the step's or each microbatch's backward pass") {
   const Mesh mesh({{"dp_replicate", 2}, {"dp_shard", 4}});
-  const Step step{.batch = 16, .sequence = 2048, .microbatches = 2};
+  const Step step{.batch = 24, .sequence = 2048, .microbatches = 3};
   const auto plan_of = [&](const char* awaited) {
     const Json json = {{"name", "fsdp2"}, {"await_reductions", awaited}};
     return compile_step("llama-3.1-8b", mesh, json.dump(), step).plan;
   };
   const Plan late = plan_of("step"), soon = plan_of("microbatch");
   CHECK(collectives(late) == collectives(soon));
-  // Sums over replicas of the first microbatch that are there when the second begins.
+  // Sums over replicas of the second microbatch that are there when the third begins; the first's
+  // are what others are added to.
   const auto held = [](const Plan& plan) {
     const Program& program = plan.programs.front();
-    const auto second = std::find_if(program.tasks.begin(), program.tasks.end(),
-                                     [](const Task& task) { return task.microbatch == 1; });
-    const auto begins = static_cast<TaskId>(second - program.tasks.begin());
+    const auto begin_of = [&](std::int32_t microbatch) {
+      const auto first =
+          std::find_if(program.tasks.begin(), program.tasks.end(),
+                       [&](const Task& task) { return task.microbatch == microbatch; });
+      return static_cast<TaskId>(first - program.tasks.begin());
+    };
+    const TaskId second = begin_of(1), third = begin_of(2);
     return std::count_if(program.buffers.begin(), program.buffers.end(), [&](const Buffer& buffer) {
       const auto last = program.freed_after(buffer);
-      return buffer.category == BufferCategory::communication && buffer.allocated_by < begins &&
-             !last.empty() && *std::max_element(last.begin(), last.end()) > begins;
+      return buffer.category == BufferCategory::communication && buffer.allocated_by > second &&
+             buffer.allocated_by < third && !last.empty() &&
+             *std::max_element(last.begin(), last.end()) > third;
     });
   };
   CHECK(held(soon) == 0);
