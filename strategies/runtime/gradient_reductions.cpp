@@ -271,8 +271,8 @@ void GradientReductions::add_to_kept(std::vector<TensorId>& owners, std::vector<
     addition.kernel.op = "add";
     addition.kernel.dtype = sum.dtype;
     addition.kernel.bytes = 3 * sum.bytes;  // two read, one written
-    addition.kernel.flops =
-        Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
+    const std::int64_t elements = sum.bytes.count() / size_of(sum.dtype).count();
+    addition.kernel.flops = Flops(static_cast<double>(elements));
     earlier->second = addition.results.front();
     items.push_back(std::move(addition));
     owners.erase(owners.begin() + static_cast<std::ptrdiff_t>(i));
