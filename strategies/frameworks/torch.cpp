@@ -36,7 +36,7 @@ void split_context_as_torch(const Mesh& mesh, const AxisRoles& roles, Strategy& 
 bool has_shards(const JsonReader& strategy, const Mesh& mesh, const AxisRoles& roles) {
   if (is_given(strategy, "shard_axis") || has_axis(mesh, roles, AxisRole::shard)) return true;
   return std::any_of(mesh.axes().begin(), mesh.axes().end(), [&](const MeshAxis& axis) {
-    return axis.size > 1 && axis.name != "dp_replicate" && roles.of(axis.name) == AxisRole::batch;
+    return axis.size > 1 && !names_replicas(axis.name) && roles.of(axis.name) == AxisRole::batch;
   });
 }
 

@@ -148,6 +148,8 @@ bool names_axis(const Strategy& strategy, const std::string& axis) {
          any_spec_names(strategy.activations, axis);
 }
 
+bool names_replicas(std::string_view axis) { return axis == "replica" || axis == "dp_replicate"; }
+
 std::string_view name_of(AxisRole role) { return row_of(role).name; }
 
 std::vector<std::string> axis_role_names() {

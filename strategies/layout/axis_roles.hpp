@@ -34,6 +34,9 @@ enum class AxisRole : std::uint8_t { batch, shard, model, context, stages, exper
 [[nodiscard]] std::string_view name_of(AxisRole role);
 [[nodiscard]] std::vector<std::string> axis_role_names();
 
+// Does it say that the devices along it are replicas, which hold no shards of each other's?
+[[nodiscard]] bool names_replicas(std::string_view axis);
+
 class AxisRoles {
  public:
   AxisRoles() = default;  // by names alone

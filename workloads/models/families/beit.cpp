@@ -1,6 +1,7 @@
 // BEiT (arXiv:2106.08254) and the images' half of data2vec (arXiv:2202.03555): a ViT whose scores
 // have a learned bias of distances, in every layer its own table or one for all.
 #include "workloads/models/families/families.hpp"
+#include "workloads/models/families/upernet_head.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/networks/rows.hpp"
 
@@ -164,13 +165,12 @@ ModelSpec beit_masked(const Config& c) {
   return beit_spec(c, d);
 }
 
-// What a decoder of BEiT's segmentation is made of: a convolution, a batch norm, ReLU.
-Ref beit_convolution(Draft& d, const std::string& name, std::int64_t out, std::int64_t kernel,
-                     Ref x) {
-  const Draft::In of(d, name);
-  x = d.batch_norm("normalization", d.convolve(square("convolution", out, kernel, 1, false), x));
-  return d.activate("relu", x, "activation");
-}
+// Of the heads of BEiT's segmentation.
+const UpernetNames head_names{.convolution = "convolution",
+                              .norm = "normalization",
+                              .before_scale = "psp_modules.blocks.",
+                              .behind_scale = ".conv",
+                              .bottleneck = "psp_bottleneck"};
 
 // Four pictures of the rows of four layers: four and two times as large, as large, half as large.
 std::vector<Ref> beit_pyramid(Draft& d, const std::vector<Ref>& states, std::int64_t hidden) {
@@ -185,53 +185,6 @@ std::vector<Ref> beit_pyramid(Draft& d, const std::vector<Ref>& states, std::int
   first = d.activate("gelu", first, "fpn.fpn1.activation");
   return {twice("fpn.fpn1.conv_transpose2", first), twice("fpn.fpn2", maps[1]), maps[2],
           d.pool({}, maps[3])};
-}
-
-// UPerNet (arXiv:1807.10221): means over squares of several sizes, added from the smallest picture
-// on to the largest.
-Ref beit_decoded(const Config& c, Draft& d, const std::vector<Ref>& maps, std::int64_t hidden) {
-  const Draft::In of(d, "decode_head");
-  std::vector<Ref> beside{maps.back()};
-  const auto scales = c.sizes("pool_scales", {1, 2, 3, 6});
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    const std::string name = "psp_modules.blocks." + std::to_string(i) + ".conv";
-    const Ref mean = d.pool({.largest = false, .to = scales[i]}, maps.back());
-    beside.push_back(d.resize_as(beit_convolution(d, name, hidden, 1, mean), maps.back()));
-  }
-  std::vector<Ref> sides;
-  for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
-    sides.push_back(beit_convolution(d, "lateral_convs." + std::to_string(i), hidden, 1, maps[i]));
-  }
-  sides.push_back(beit_convolution(d, "psp_bottleneck", hidden, 3, d.beside(beside)));
-  for (std::size_t i = sides.size() - 1; i > 0; --i) {
-    sides[i - 1] = d.sum(sides[i - 1], d.resize_as(sides[i], sides[i - 1]));
-  }
-  std::vector<Ref> outs;
-  for (std::size_t i = 0; i + 1 < sides.size(); ++i) {
-    outs.push_back(beit_convolution(d, "fpn_convs." + std::to_string(i), hidden, 3, sides[i]));
-  }
-  outs.push_back(sides.back());
-  for (std::size_t i = outs.size() - 1; i > 0; --i) outs[i] = d.resize_as(outs[i], outs[0]);
-  const Ref joined = beit_convolution(d, "fpn_bottleneck", hidden, 3, d.beside(outs));
-  return d.convolve(patches("classifier", labels_of(c), 1), joined);
-}
-
-Ref beit_auxiliary(const Config& c, Draft& d, std::int64_t hidden, Ref map) {
-  const Draft::In of(d, "auxiliary_head");
-  const std::int64_t channels = c.size("auxiliary_channels", 256);
-  Ref x = map;
-  const std::int64_t convolutions = c.count("auxiliary_num_convs", 1);
-  if (convolutions == 0 && channels != hidden) {
-    c.fail("auxiliary_num_convs",
-           "0 leaves the encoder's channels, which auxiliary_channels are not");
-  }
-  for (std::int64_t i = 0; i < convolutions; ++i) {
-    x = beit_convolution(d, "convs." + std::to_string(i), channels, 3, x);
-  }
-  if (c.flag("auxiliary_concat_input", false)) {
-    x = beit_convolution(d, "conv_cat", channels, 3, d.beside({map, x}));
-  }
-  return d.convolve(patches("classifier", labels_of(c), 1), x);
 }
 
 ModelSpec beit_segmentation(const Config& c) {
@@ -249,11 +202,12 @@ ModelSpec beit_segmentation(const Config& c) {
     static_cast<void>(d.norm(row_norm("beit.layernorm"), rows.all));
   }
   const std::vector<Ref> maps = beit_pyramid(d, states, rows.n.hidden);
-  const Ref logits = beit_decoded(c, d, maps, rows.n.hidden);
+  const Ref logits = upernet_head(c, d, head_names, maps, rows.n.hidden);
   d.classes(d.resize({.to_image = true}, logits));
   if (c.flag("use_auxiliary_head", true)) {
     constexpr std::size_t third = 2;
-    d.classes(d.resize({.to_image = true}, beit_auxiliary(c, d, rows.n.hidden, maps[third])));
+    const Ref other = upernet_auxiliary_head(c, d, head_names, maps[third], rows.n.hidden);
+    d.classes(d.resize({.to_image = true}, other));
   }
   return beit_spec(c, d);
 }
