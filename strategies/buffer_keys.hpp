@@ -8,7 +8,8 @@
 //   gradient_buffer   an object or null              null: gradients lie each by itself
 //     bucket_elements   a number; 0: one bucket      0
 //     order             registered, made, listed       registered
-//     kept              always, step, shards, room     always
+//     kept              always, step, shards, room,    always
+//                       apart
 //     closes            after or before the          after
 //                       parameter that reaches it
 //     buckets_of        all_stages, first_stage      all_stages

@@ -102,9 +102,36 @@ void ProgramEmitter::open_gradients(OpenBucket& bucket) {
   }
 }
 
+void ProgramEmitter::open_beside(OpenBucket& bucket) {
+  bucket.beside = open_buffer(bucket.name, BufferCategory::gradients,
+                              bucket.bucket.elements * size_of(input_.gradient_dtype));
+  buffers_[bucket.beside].persistent = true;
+}
+
+// Where those that lie by themselves are, once all have been made.
+void ProgramEmitter::list_gradients(OpenBucket& bucket) {
+  bucket.gradients.clear();
+  for (const BufferedParameter& parameter : bucket.bucket.parameters) {
+    for (const TensorId tensor : parameter.tensors) {
+      bucket.gradients.push_back(buffers_.buffer_of(input_.step.buffered.at(tensor).main,
+                                                    parameter.instance.ordinal));
+    }
+  }
+}
+
+// A kernel for each gradient.
+void ProgramEmitter::copy_beside(const OpenBucket& bucket, const std::vector<BufferIndex>& read,
+                                 const std::vector<BufferIndex>& written) {
+  Kernel copy{"copy", KernelClass::memory, input_.gradient_dtype, Flops(0),
+              2 * buffers_[bucket.beside].buffer.bytes};
+  copy.launches = static_cast<std::int32_t>(bucket.gradients.size());
+  const bool is_out = written != std::vector<BufferIndex>{bucket.beside};
+  emit_kernel(copy, bucket.name + (is_out ? " copied out" : " copied in"), read, written);
+}
+
 // Before a backward pass: the buckets that it writes to, if they are not there.
 void ProgramEmitter::open_gradients_of(const BlockPass& pass, std::int64_t ordinal) {
-  if (open_buckets_.empty()) return;
+  if (open_buckets_.empty() || open_buckets_.front().beside != no_buffer) return;
   for (const Write& write : pass.writes) {
     for (const std::size_t number :
          buckets_of_.at({write.parameter, static_cast<std::int32_t>(ordinal)})) {

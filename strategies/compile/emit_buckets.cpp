@@ -107,6 +107,9 @@ void ProgramEmitter::open_buckets() {
                         rule->bucket_elements * size_of(input_.gradient_dtype));
     buffers_[room_].persistent = true;
   }
+  for (OpenBucket& bucket : open_buckets_) {
+    if (rule->kept == BufferKept::apart) open_beside(bucket);
+  }
   if (rule->kept == BufferKept::always) {
     set_phase(Phase::forward);
     Kernel zero{"fill", KernelClass::memory, input_.gradient_dtype, Flops(0), Bytes(0)};
@@ -279,6 +282,7 @@ void ProgramEmitter::reduce_aligned(const Action& action) {
 
 void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   if (std::exchange(bucket.is_reduced, true)) return;
+  if (bucket.beside != no_buffer) list_gradients(bucket);
   const bool stays = !gradients_leave(input_.runtime) && !has_parts() && room_ == no_buffer;
   if (bucket.bucket.axes.empty() && stays) return;
   set_phase(Phase::backward);
@@ -287,9 +291,11 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   const Bytes element = size_of(dtype);
   const std::int64_t elements = bucket.bucket.elements;
   fill_room(bucket);
+  if (bucket.beside != no_buffer) copy_beside(bucket, bucket.gradients, {bucket.beside});
   const std::string reason =
       fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload));
   std::vector<BufferIndex> reduced_in = bucket.gradients;
+  if (bucket.beside != no_buffer) reduced_in = {bucket.beside};
   const auto reduce = [&](CollectiveKind kind, const AxisList& axes, std::int64_t of) {
     if (axes.empty()) return;
     const Bytes payload = of * element;
@@ -313,7 +319,7 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
     for (const BucketPiece& piece : pieces) {
       const std::string flat = bucket.name + " flat";
       const Bytes bytes = piece.elements * element;
-      reduced_in = bucket.gradients;
+      if (bucket.beside == no_buffer) reduced_in = bucket.gradients;
       if (piece.is_joined) {
         reduced_in = {open_staging(flat, bytes)};
         emit_copy("copy", dtype, 2 * bytes, flat, bucket.gradients, reduced_in, Stream::compute);

@@ -25,6 +25,10 @@ void ProgramEmitter::finish_gradients() {
       if (bucket.stage == stage) reduce_bucket(bucket);
     }
   }
+  for (const OpenBucket& bucket : open_buckets_) {
+    const bool is_reduced = bucket.beside != no_buffer && !bucket.bucket.axes.empty();
+    if (is_reduced) copy_beside(bucket, {bucket.beside}, bucket.gradients);
+  }
   close_step_rooms();
   set_phase(Phase::optimizer);
   add_up_over_model();
@@ -49,8 +53,8 @@ void ProgramEmitter::add_up_over_model() {
         if (gradient.model_axes.empty()) continue;
         auto& [elements, buffers] = sums[gradient.model_axes];
         elements += gradient.elements / std::max<std::int64_t>(gradient.experts, 1);
-        if (buffers.empty() || buffers.back() != reduced(bucket).front()) {
-          buffers.push_back(reduced(bucket).front());
+        if (buffers.empty() || buffers.back() != reduced(bucket).back()) {
+          buffers.insert(buffers.end(), reduced(bucket).begin(), reduced(bucket).end());
         }
       }
     }
@@ -143,9 +147,9 @@ void ProgramEmitter::scale_by_tokens() {
   std::vector<BufferIndex> gradients;
   Bytes bytes{0};
   for (const OpenBucket& bucket : open_buckets_) {
-    gradients.push_back(reduced(bucket).front());
-    bytes += buffers_[gradients.back()].buffer.bytes;
+    gradients.insert(gradients.end(), reduced(bucket).begin(), reduced(bucket).end());
   }
+  for (const BufferIndex gradient : gradients) bytes += buffers_[gradient].buffer.bytes;
   const std::int64_t elements = bytes.count() / size_of(input_.gradient_dtype).count();
   emit_kernel({"multiply", KernelClass::memory, input_.gradient_dtype,
                Flops(static_cast<double>(elements)), 2 * bytes},
@@ -176,7 +180,7 @@ std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
         std::find_if(all.begin(), all.end(), [&](const Parted& one) { return one.axes == parted; });
     if (same == all.end()) same = all.insert(all.end(), {parted, 0, {}});
     same->bytes += bucket.bucket.elements / shards * size_of(input_.gradient_dtype).count();
-    same->gradients.push_back(reduced(bucket).front());
+    same->gradients.insert(same->gradients.end(), reduced(bucket).begin(), reduced(bucket).end());
   }
   return all;
 }
@@ -191,7 +195,7 @@ void ProgramEmitter::widen_gradients() {
   for (const OpenBucket& bucket : open_buckets_) {
     elements += input_.runtime.flat_optimizer ? bucket.bucket.elements / shards_of(bucket.bucket)
                                               : bucket.bucket.elements;
-    gradients.push_back(reduced(bucket).front());
+    gradients.insert(gradients.end(), reduced(bucket).begin(), reduced(bucket).end());
   }
   const Bytes wide = elements * size_of(DType::f32);
   const BufferIndex copies = open_buffer("gradients in fp32", BufferCategory::temporaries, wide);

@@ -144,6 +144,9 @@ void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
     buffer.bucket_bytes = strategy.at("bucket_cap_mb").integer(1, most_mb) * mebibyte;
     buffer.first_bucket_bytes = 0;
   }
+  const bool views = is_given(strategy, "gradient_as_bucket_view") &&
+                     strategy.at("gradient_as_bucket_view").boolean();
+  buffer.kept = views ? BufferKept::always : BufferKept::apart;
   options.runtime.reductions.buffer = buffer;
 }
 
@@ -200,7 +203,7 @@ Framework torchtitan_framework() {
 Framework ddp_framework() {
   return {.name = "ddp",
           .meaning = "PyTorch's DistributedDataParallel: gradients all-reduced in buckets",
-          .keys = {"bucket_cap_mb", "kernels"},
+          .keys = {"bucket_cap_mb", "gradient_as_bucket_view", "kernels"},
           .precision = {{"parameters", "fp32"}, {"gradients", "fp32"}, {"master", "none"}},
           .begin = begin_ddp,
           .finish = finish_ddp,

@@ -109,6 +109,7 @@ Item GradientBuffers::addition(const Write& write, ValueId main) {
   const Value sum = builder_.value(main);
   Item item;
   item.name = fmt::format("{} gradient accumulation", builder_.tensor(write.parameter).name);
+  if (runtime_.kept == BufferKept::apart) return sum_apart(std::move(item), write.gradient, main);
   item.operands = {write.gradient, main};
   item.results = {builder_.add_view(main, sum.sharding)};
   item.kernel.dtype = dtype_;
@@ -122,6 +123,21 @@ Item GradientBuffers::addition(const Write& write, ValueId main) {
   item.kernel.bytes = added + 2 * sum.bytes;
   const std::int64_t elements = sum.bytes.count() / size_of(dtype_).count();
   item.kernel.flops = Flops(static_cast<double>(elements));
+  return item;
+}
+
+// The first is the sum, or cast to it; others are added in its place (autograd's AccumulateGrad).
+Item GradientBuffers::sum_apart(Item item, ValueId made, ValueId main) {
+  Value& gradient = builder_.value(made);
+  const Value sum = builder_.value(main);
+  if (gradient.dtype == sum.dtype) gradient.category = BufferCategory::gradients;
+  item.adds_up = true;
+  item.operands = {made};
+  item.results = {main};
+  item.kernel.op = "add";
+  item.kernel.bytes = gradient.bytes + 2 * sum.bytes;
+  item.kernel.flops =
+      Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
   return item;
 }
 

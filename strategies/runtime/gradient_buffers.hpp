@@ -33,6 +33,7 @@ class GradientBuffers {
   // If the item is a product that may do so, it adds to `main`.
   bool adds_up(Item& item, const Write& write, ValueId main);
   [[nodiscard]] Item addition(const Write& write, ValueId main);
+  [[nodiscard]] Item sum_apart(Item item, ValueId made, ValueId main);
   // Is a bucket reduced before the next microbatch leaves anything in it?
   [[nodiscard]] bool copies() const;
   // Of a bucket of its own, because it is larger than one: it stays where it is made.

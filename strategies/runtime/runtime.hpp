@@ -109,8 +109,11 @@ enum class BufferKept : std::uint8_t {
   always,  // Megatron-Core
   step,    // from a bucket's first gradient to the optimizer (DeepSpeed's ZeRO 0 and 1)
   shards,  // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
-  room     // always: the device's parts of all buckets, and room for one bucket, which they fill by
+  room,    // always: the device's parts of all buckets, and room for one bucket, which they fill by
            // turns; what is larger lies by itself till it is reduced (ZeRO 3)
+  apart    // always, beside gradients that lie by themselves: these are copied into it, and out of
+           // it when all buckets are reduced (PyTorch's DDP; reducer.cpp, mark_variable_ready_dense
+           // and finalize_bucket_dense)
 };
 
 // Gradients in one flat buffer, cut into buckets; each is reduced in one call.

@@ -162,6 +162,11 @@ def build(case):
     return cls._from_config(config, dtype=torch.bfloat16), config
 
 
+def lacks_package(case):
+    """Whether the case is of a class that is built by a package that is not here."""
+    return "needs" in case and importlib.util.find_spec(case["needs"]) is None
+
+
 def inputs_of(case):
     """Tensors; what a case gives under "values" is given as it is."""
     def tensor(name, shape):
@@ -322,7 +327,7 @@ def main():
     for case in cases:
         if arguments.only not in case["name"]:
             continue
-        if "needs" in case and importlib.util.find_spec(case["needs"]) is None:
+        if lacks_package(case):
             print(f"{case['name']}: left out, {case['needs']} is not installed")
             continue
         MASKS[0], NUMBER[0] = case.get("masks", True), case.get("number", 1)

@@ -258,12 +258,18 @@ bool agrees(const Json& record) {
   return same;
 }
 
+Json ddp_strategy(const Json& settings) {
+  Json strategy = {{"name", "ddp"},
+                   {"gradient_as_bucket_view", settings["gradient_as_bucket_view"]}};
+  const Json& cap = settings["bucket_cap_mb"];
+  if (!cap.is_null()) strategy["bucket_cap_mb"] = cap;
+  return strategy;
+}
+
 // The buckets of DDP from the second step on, by the bytes that each reduces.
 bool same_buckets(const Json& record) {
-  Json strategy = {{"name", "ddp"}};
-  const Json& cap = record["strategy"]["settings"]["bucket_cap_mb"];
-  if (!cap.is_null()) strategy["bucket_cap_mb"] = cap;
-  const CompiledStep step = compile_record(record, strategy);
+  const CompiledStep step =
+      compile_record(record, ddp_strategy(record["strategy"]["settings"]));
   Calls buckets;
   for (const Json& bucket : record["rebuilt_buckets"]) {
     buckets.push_back("all-reduce dp_replicate " + bucket["bytes"].dump() + " fp32");
@@ -312,5 +318,12 @@ TEST_CASE("Their memory is, too", "[golden]") {
 }
 
 TEST_CASE("DDP's buckets are PyTorch's", "[golden]") { compare_folder("torch/ddp", same_buckets); }
+
+TEST_CASE("DDP's memory is PyTorch's, by category", "[golden]") {
+  compare_folder("torch/ddp", [](const Json& record) {
+    const Json strategy = ddp_strategy(record["strategy"]["settings"]);
+    return same_memory(record, compile_record(record, strategy).plan);
+  });
+}
 
 }  // namespace shardsim::torch_golden_test
