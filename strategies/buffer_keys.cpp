@@ -16,8 +16,8 @@ constexpr std::int64_t largest_multiple = std::int64_t{1} << 32;
 
 // As the enums have them.
 const std::vector<std::string> words_of_order = {"registered", "made", "listed"};
-const std::vector<std::string> words_of_kept = {"always", "step", "shards", "room",
-                                                "apart"};
+const std::vector<std::string> words_of_kept = {"always", "step",  "shards",
+                                                "room",   "apart", "views"};
 
 std::size_t place_in(const std::vector<std::string>& words, const JsonReader& json) {
   const auto found = std::find(words.begin(), words.end(), json.choice(words));

@@ -9,7 +9,7 @@
 //     bucket_elements   a number; 0: one bucket      0
 //     order             registered, made, listed       registered
 //     kept              always, step, shards, room,    always
-//                       apart
+//                       apart, views
 //     closes            after or before the          after
 //                       parameter that reaches it
 //     buckets_of        all_stages, first_stage      all_stages

@@ -196,7 +196,7 @@ const std::vector<StrategyKey> key_table = {
      "null; frameworks have their own",
      "gradients lie in one flat buffer, which is cut into buckets: elements at which a bucket ends "
      "(0: one bucket) or \"bucket_bytes\", \"first_bucket_bytes\" of the first, \"order\" "
-     "registered or made, \"kept\" always, step, shards, room or apart, \"closes\" "
+     "registered or made, \"kept\" always, step, shards, room, apart or views, \"closes\" "
      "after or before the parameter that reaches them, \"buckets_of\" "
      "all_stages or first_stage, \"shared_apart\", \"parameter_multiple\" and "
      "\"bucket_multiple\" of elements, \"adds_in_products\", \"behind_ddp\" (gradients of a pass "

@@ -54,6 +54,7 @@ void ProgramEmitter::count_written(const BlockPass& pass, std::size_t items, std
         parameters.assign(order.begin() + static_cast<std::ptrdiff_t>(before),
                           order.begin() + static_cast<std::ptrdiff_t>(now));
       }
+      if (lies_beside(rule.kept)) copy_beside(write->parameter, ordinal);
       for (const TensorId parameter : parameters) {
         for (const std::size_t number :
              buckets_of_.at({parameter, static_cast<std::int32_t>(ordinal)})) {

@@ -7,7 +7,7 @@
 //   ZeRO 3   one that stays (BufferKept::room)
 //
 // What is larger and is the sum of several gradients (tied embeddings) lies where the first of them
-// was made: autograd adds up in its place (torch/csrc/autograd/input_buffer.cpp, accumulate).
+// was made if autograd adds up in its place (partition/sums_of_views.hpp).
 // Source: deepspeed/runtime/zero/stage_1_and_2.py (0.19.8), setup_buckets,
 // reduce_independent_p_g_buckets_and_remove_grads, independent_gradient_partition_epilogue.
 #include <algorithm>
@@ -113,20 +113,34 @@ void ProgramEmitter::list_gradients(OpenBucket& bucket) {
   bucket.gradients.clear();
   for (const BufferedParameter& parameter : bucket.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {
-      bucket.gradients.push_back(buffers_.buffer_of(input_.step.buffered.at(tensor).main,
-                                                    parameter.instance.ordinal));
+      bucket.gradients.push_back(
+          buffers_.buffer_of(input_.step.buffered.at(tensor).main, parameter.instance.ordinal));
     }
   }
 }
 
-// A kernel for each gradient.
-void ProgramEmitter::copy_beside(const OpenBucket& bucket, const std::vector<BufferIndex>& read,
-                                 const std::vector<BufferIndex>& written) {
+// As the last microbatch has made it.
+void ProgramEmitter::copy_beside(TensorId parameter, std::int64_t ordinal) {
+  if (!is_last_pass_) return;
+  const ValueId main = input_.step.buffered.at(parameter).main;
+  for (const std::size_t number : buckets_of_.at({parameter, static_cast<std::int32_t>(ordinal)})) {
+    const OpenBucket& bucket = open_buckets_[number];
+    emit_copy("copy", input_.gradient_dtype, 2 * buffers_.value(main).bytes,
+              bucket.name + " copied in", {buffers_.buffer_of(main, ordinal)}, {bucket.beside},
+              Stream::compute);
+    if (input_.runtime.reductions.buffer->kept == BufferKept::views) {
+      buffers_.entry(main, ordinal) = bucket.beside;
+    }
+  }
+}
+
+// Behind all reductions; a kernel for each gradient.
+void ProgramEmitter::copy_out_of(const OpenBucket& bucket) {
+  if (input_.runtime.reductions.buffer->kept == BufferKept::views) return;
   Kernel copy{"copy", KernelClass::memory, input_.gradient_dtype, Flops(0),
               2 * buffers_[bucket.beside].buffer.bytes};
   copy.launches = static_cast<std::int32_t>(bucket.gradients.size());
-  const bool is_out = written != std::vector<BufferIndex>{bucket.beside};
-  emit_kernel(copy, bucket.name + (is_out ? " copied out" : " copied in"), read, written);
+  emit_kernel(copy, bucket.name + " copied out", {bucket.beside}, bucket.gradients);
 }
 
 // Before a backward pass: the buckets that it writes to, if they are not there.

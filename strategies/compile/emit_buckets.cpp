@@ -108,7 +108,7 @@ void ProgramEmitter::open_buckets() {
     buffers_[room_].persistent = true;
   }
   for (OpenBucket& bucket : open_buckets_) {
-    if (rule->kept == BufferKept::apart) open_beside(bucket);
+    if (lies_beside(rule->kept)) open_beside(bucket);
   }
   if (rule->kept == BufferKept::always) {
     set_phase(Phase::forward);
@@ -291,7 +291,6 @@ void ProgramEmitter::reduce_bucket(OpenBucket& bucket) {
   const Bytes element = size_of(dtype);
   const std::int64_t elements = bucket.bucket.elements;
   fill_room(bucket);
-  if (bucket.beside != no_buffer) copy_beside(bucket, bucket.gradients, {bucket.beside});
   const std::string reason =
       fmt::format("gradients of a bucket: {}", range_of(bucket.bucket, input_.workload));
   std::vector<BufferIndex> reduced_in = bucket.gradients;

@@ -27,7 +27,7 @@ void ProgramEmitter::finish_gradients() {
   }
   for (const OpenBucket& bucket : open_buckets_) {
     const bool is_reduced = bucket.beside != no_buffer && !bucket.bucket.axes.empty();
-    if (is_reduced) copy_beside(bucket, {bucket.beside}, bucket.gradients);
+    if (is_reduced) copy_out_of(bucket);
   }
   close_step_rooms();
   set_phase(Phase::optimizer);

@@ -69,14 +69,14 @@ class ProgramEmitter {
   };
   enum class Of : std::uint8_t { block, within };  // gathered for a segment, or for its unit within
   void set_phase(Phase phase);                     // outside of layers
-  void open_buckets(), open_room_of_values(), hand_over_gradients(const Item& item);
+  void open_buckets(), open_room_of_values(), hand_over_gradients(const Item&item);
   void open_bucket(Bucket bucket, std::int16_t stage);
   [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
                                         Bytes bytes);
-  void open_gradients(OpenBucket& bucket), open_ddp_bucket(const OpenBucket& bucket);
-  void open_beside(OpenBucket& bucket), list_gradients(OpenBucket& bucket);
-  void copy_beside(const OpenBucket& bucket, const std::vector<BufferIndex>& read,
-                   const std::vector<BufferIndex>& written);
+  void open_gradients(OpenBucket&bucket), open_ddp_bucket(const OpenBucket&bucket);
+  void open_beside(OpenBucket&bucket), list_gradients(OpenBucket&bucket);
+  void copy_beside(TensorId parameter, std::int64_t ordinal);
+  void copy_out_of(const OpenBucket& bucket);
   void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
   [[nodiscard]] std::vector<RegisteredParameter> listed_parameters(std::size_t block,
                                                                    BufferOrder order) const;

@@ -18,7 +18,7 @@ struct OpenBucket {
   std::int16_t stage = 0;
   std::string name;
   std::vector<BufferIndex> gradients = {};
-  BufferIndex beside = no_buffer;  // gradients that lie by themselves (BufferKept::apart)
+  BufferIndex beside = no_buffer;       // gradients that lie by themselves (BufferKept::apart)
   std::vector<BufferIndex> state = {};  // of a flat optimizer; empty: none of it on the device
   // Of the numbers that the host updates beside the device (emit_hybrid_optimizer.cpp).
   std::int64_t elements_on_host = 0;

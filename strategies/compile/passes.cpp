@@ -20,6 +20,7 @@
 #include "strategies/partition/partition.hpp"
 #include "strategies/partition/rows_in_scope.hpp"
 #include "strategies/partition/shared_beside.hpp"
+#include "strategies/partition/sums_of_views.hpp"
 #include "strategies/runtime/exchange_overlap.hpp"
 #include "strategies/runtime/head_gradient.hpp"
 #include "strategies/runtime/joint_products.hpp"
@@ -48,10 +49,19 @@ void assign(Compilation& c) {
 
 void propagate(Compilation& c) { c.shardings = propagate(c.workload, c.layout); }
 
+// Does PyTorch's autograd hand over gradients, of linear layers that are PyTorch's own?
+bool sums_by_autograd(const Runtime& runtime) {
+  if (runtime.flat_parameters && runtime.flat_parameters->linear_functions) return false;
+  const auto& buffer = runtime.reductions.buffer;
+  return runtime.reductions.copies != GradientCopies::none ||
+         (buffer && buffer->order == BufferOrder::made);
+}
+
 void partition(Compilation& c) {
   c.sums.emplace(c.workload, c.shardings, c.layout);
   c.spmd = partition(c.workload, c.mesh, c.layout, c.shardings, *c.sums);
   order_beside(c.workload, c.layout, c.spmd);
+  if (sums_by_autograd(c.strategy.runtime)) add_beside_views(c.workload, c.spmd);
   const bool holds_rows = c.layout.experts && c.layout.experts->holds_rows;
   if (holds_rows && has_backward(c.workload)) hold_rows_in_scope(c.spmd);
   if (!c.strategy.runtime.flat_parameters) return;

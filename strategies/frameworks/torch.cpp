@@ -146,7 +146,7 @@ void finish_ddp(const JsonReader& strategy, const Mesh&, Strategy& options) {
   }
   const bool views = is_given(strategy, "gradient_as_bucket_view") &&
                      strategy.at("gradient_as_bucket_view").boolean();
-  buffer.kept = views ? BufferKept::always : BufferKept::apart;
+  buffer.kept = views ? BufferKept::views : BufferKept::apart;
   options.runtime.reductions.buffer = buffer;
 }
 

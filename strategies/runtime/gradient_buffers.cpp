@@ -74,10 +74,11 @@ ValueId GradientBuffers::add_main(const Write& write) {
 bool GradientBuffers::adds_up(Item& item, const Write& write, ValueId main) {
   const bool makes_it = item.results.size() == 1 && item.results.front() == write.gradient;
   if (makes_it && is_alone(write.gradient, main)) {
+    const ValueId first = item.operands.front();
+    const bool in_place = item.kernel.op == "add" && item.operands.size() == 2 &&
+                          builder_.value(write.gradient).storage == first;
     builder_.value(write.gradient).storage = main;
-    if (item.kernel.op == "add" && item.operands.size() == 2) {
-      builder_.step.buffered.at(write.parameter).first = item.operands.front();
-    }
+    if (in_place) builder_.step.buffered.at(write.parameter).first = first;
     return true;
   }
   const bool is_product =
@@ -109,7 +110,7 @@ Item GradientBuffers::addition(const Write& write, ValueId main) {
   const Value sum = builder_.value(main);
   Item item;
   item.name = fmt::format("{} gradient accumulation", builder_.tensor(write.parameter).name);
-  if (runtime_.kept == BufferKept::apart) return sum_apart(std::move(item), write.gradient, main);
+  if (lies_beside(runtime_.kept)) return sum_apart(std::move(item), write.gradient, main);
   item.operands = {write.gradient, main};
   item.results = {builder_.add_view(main, sum.sharding)};
   item.kernel.dtype = dtype_;
@@ -136,8 +137,7 @@ Item GradientBuffers::sum_apart(Item item, ValueId made, ValueId main) {
   item.results = {main};
   item.kernel.op = "add";
   item.kernel.bytes = gradient.bytes + 2 * sum.bytes;
-  item.kernel.flops =
-      Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
+  item.kernel.flops = Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
   return item;
 }
 

@@ -111,10 +111,17 @@ enum class BufferKept : std::uint8_t {
   shards,  // till a bucket is reduced; then the device's part of it, to the optimizer (ZeRO 2)
   room,    // always: the device's parts of all buckets, and room for one bucket, which they fill by
            // turns; what is larger lies by itself till it is reduced (ZeRO 3)
-  apart    // always, beside gradients that lie by themselves: these are copied into it, and out of
-           // it when all buckets are reduced (PyTorch's DDP; reducer.cpp, mark_variable_ready_dense
-           // and finalize_bucket_dense)
+  apart,   // always, beside gradients that lie by themselves: each is copied into it as the last
+           // microbatch has made it, and out of it when all buckets are reduced (PyTorch's DDP;
+           // reducer.cpp, mark_variable_ready_dense and finalize_bucket_dense)
+  views    // the same, but gradients lie by themselves till then, and in it alone from there on
+           // (DDP's gradient_as_bucket_view)
 };
+
+// Beside gradients of their own?
+[[nodiscard]] constexpr bool lies_beside(BufferKept kept) {
+  return kept == BufferKept::apart || kept == BufferKept::views;
+}
 
 // Gradients in one flat buffer, cut into buckets; each is reduced in one call.
 struct GradientBuffer {

@@ -146,9 +146,12 @@ class Log(TorchDispatchMode):
 
     def place_of_sum(self, func, args):
         """Bytes of the first of two gradients that autograd adds up: the sum is made there, if nobody
-        else holds it, but not of FakeTensors, which are a subclass (torch/csrc/autograd/
-        input_buffer.cpp, accumulate and can_accumulate_inplace). It ends with this operator."""
+        else holds it, as the base of a view does, but not of FakeTensors, which are a subclass
+        (torch/csrc/autograd/input_buffer.cpp, accumulate and can_accumulate_inplace). It ends with
+        this operator."""
         if func is not torch.ops.aten.add.Tensor or not isinstance(args[1], torch.Tensor):
+            return 0
+        if args[0]._base is not None:
             return 0
         caller = sys._getframe(1)
         while caller.f_code.co_name in ("__torch_dispatch__", "_fn", "inner"):

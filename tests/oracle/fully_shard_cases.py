@@ -6,10 +6,7 @@ DEFAULTS (the words are those of the records of tests/golden/torch/fsdp).
 Left out is what is known to differ: with units of the whole model DTensor adds up a norm's gradients
 layer by layer, and the plan all at once; with units of the ends set_is_last_backward(False) has the
 last unit gathered in vain; a mesh of replicas and context without dp_shard is sharded over both;
-ranks of a ring that see whole chunks alone keep one copy less of what attention makes than others;
-tied tables' two gradients are added in place by real tensors, and out of place by those here; where
-gradients are added up whole the plan casts those of a unit at a time, PyTorch one by one (6 % of four
-layers)."""
+ranks of a ring that see whole chunks alone keep one copy less of what attention makes than others."""
 
 DEFAULTS = {
     "batch": 1, "seq": 2048, "param_dtype": "bf16", "reduce_dtype": "fp32",

@@ -268,8 +268,7 @@ Json ddp_strategy(const Json& settings) {
 
 // The buckets of DDP from the second step on, by the bytes that each reduces.
 bool same_buckets(const Json& record) {
-  const CompiledStep step =
-      compile_record(record, ddp_strategy(record["strategy"]["settings"]));
+  const CompiledStep step = compile_record(record, ddp_strategy(record["strategy"]["settings"]));
   Calls buckets;
   for (const Json& bucket : record["rebuilt_buckets"]) {
     buckets.push_back("all-reduce dp_replicate " + bucket["bytes"].dump() + " fp32");

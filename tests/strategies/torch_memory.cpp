@@ -110,7 +110,8 @@ bool has_tied_head(const Json& record) {
 KnownCategories known_categories(const Json& record) {
   const Json& settings = record["strategy"]["settings"];
   if (record.value("real_cpu_tensors", false))
-    return {{"gradients", "activations"}, "DDP's second set of buckets counts as activations there"};
+    return {{"gradients", "activations"},
+            "DDP's second set of buckets counts as activations there"};
   if (record["model"]["model_type"] == "mixtral")
     return {{"activations"}, "experts are routed by plain torch code"};
   if (settings.value("reshard_after_forward", Json()).is_number())
