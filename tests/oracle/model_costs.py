@@ -90,6 +90,8 @@ class WithSinks(torch.autograd.Function):
 
 def fused(_module, query, key, value, attention_mask=None, dropout=0.0, scaling=None, position_bias=None, s_aux=None,
           **_rest):
+    if attention_mask is not None and attention_mask.requires_grad:  # Doge's, made of values
+        position_bias = attention_mask
     flash = query.shape[-1] == value.shape[-1] <= 256 and position_bias is None
     if flash:
         out = torch.ops.aten._scaled_dot_product_flash_attention(

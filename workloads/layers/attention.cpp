@@ -172,7 +172,8 @@ Value place_scores(Eager& e, const Attention& a, const Value& q, const Value& k,
 
 // The result times what its gate lets through.
 Value opened(Eager& e, const Attention& a, const Value& gate, const Value& out) {
-  const Value closed = a.gate_per_head ? gate : Eager::view(gate, out.shape);
+  Value closed = a.gate_per_head ? gate : Eager::view(gate, out.shape);
+  if (!a.gate_bias.empty()) closed = e.add(closed, e.parameter(a.gate_bias, {a.heads}));
   const Value open = a.gate_softplus
                          ? e.cast(e.apply(e.cast(closed, DType::f32), Keeps::input), e.dtype())
                          : e.apply(closed, Keeps::result);
@@ -204,6 +205,15 @@ void turn(Eager& e, const Rotary& rotary, Context& context, Value& q, Value& k) 
 
 namespace {
 
+Value scaled_by_position(Eager& e, const Attention& a, const Value& q, Context& context) {
+  const DType wide = a.fp32_position_scale ? DType::f32 : q.dtype;
+  const Shape shape{1, q.shape[1], 1, 1};
+  Value own;
+  Value& scale = a.position_scale_once ? context.shared["position scale"] : own;
+  if (!scale.exists()) scale = e.constant(wide, shape);
+  return e.cast(e.multiply(q, scale), q.dtype);
+}
+
 // Keys and values that layers have in common.
 void hand_on(const Attention& a, Value& k, Value& v, Context& context) {
   if (!a.reads.empty()) {
@@ -234,10 +244,8 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (!a.norm_whole && !a.norm_after_rotary) norm_heads(e, a, q, k);
   if (a.rotary.dims > 0) turn(e, a.rotary, context, q, k);
   if (!a.norm_whole && a.norm_after_rotary) norm_heads(e, a, q, k);
-  if (a.scale_by_position) {
-    const DType wide = a.fp32_position_scale ? DType::f32 : q.dtype;
-    q = e.cast(e.multiply(q, e.constant(wide, {1, q.shape[1], 1, 1})), q.dtype);
-  }
+  if (a.scale_by_position) q = scaled_by_position(e, a, q, context);
+  if (a.scaled_queries) q = e.scaled(q);
   if (a.v_norm.exists() && v.exists()) v = run(e, a.v_norm, by_heads(v, a.kv_heads));
   if (a.heads_apart) {
     for (Value* part : {&q, &k, &v}) *part = e.copy(*part);
@@ -274,7 +282,9 @@ Value run(Eager& e, const Attention& a, const Value& x, Context& context) {
   if (a.form == QkvForm::fused_conv1d) {
     return e.dropout(run_conv1d(e, a.o, out, width), a.out_dropout);
   }
-  return e.dropout(run_linear(e, a.o, out, width, a.o_bias, a.bias_apart), a.out_dropout);
+  Value result = run_linear(e, a.o, out, width, a.o_bias, a.bias_apart);
+  if (!a.o_added.empty()) result = e.add(result, e.parameter(a.o_added, {width}));
+  return e.dropout(result, a.out_dropout);
 }
 
 }  // namespace shardsim::models

@@ -76,6 +76,7 @@ struct Attention {
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
   bool bias_apart = false;           // added after the products, not in them
   std::string q_added{}, v_added{};  // parameters added to parts of a fused result (DeBERTa 1)
+  std::string o_added{};             // or to what comes out (GPT-NeoX Japanese)
   Norm q_norm{}, k_norm{};           // per head, unless `norm_whole`
   Norm v_norm{};                     // of values, per head
   bool norm_whole = false;
@@ -104,8 +105,11 @@ struct Attention {
   bool expand_kv = false;     // one key head is seen by all, not copied
   bool scale_by_position = false;    // queries times a number for each position
   bool fp32_position_scale = false;  // of fp32, and then cast back (Llama 4)
+  bool position_scale_once = false;  // made once for all layers (Beam)
+  bool scaled_queries = false;       // queries times a number
   bool gate = false;                 // sigmoid gate of the output, from twice as wide a q_proj
   std::string gate_name{};           // or from a projection of its own, without a bias
+  std::string gate_bias{};           // a parameter of one number for each head, added to it (Beam)
   bool gate_per_head = false;        // one number for each head
   bool gate_softplus = false;        // through softplus, in fp32 (Laguna)
   std::int64_t value_dim = 0;        // of a head of values, where it is not head_dim

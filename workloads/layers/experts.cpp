@@ -74,6 +74,10 @@ Value gated(Eager& e, const Experts& m, const Value& both) {
   const Value up = Eager::view(both, shape);
   if (m.gate == ExpertsGate::plain) return activate(e, m.activation, both);
   if (m.gate == ExpertsGate::gated) return e.multiply(activate(e, m.activation, gate), up);
+  if (m.gate == ExpertsGate::wide) {
+    const Value open = activate(e, m.activation, e.cast(gate, DType::f32));
+    return e.cast(e.multiply(open, e.cast(up, DType::f32)), both.dtype);
+  }
   const Value clamped = e.apply(gate, Keeps::input);
   if (m.gate == ExpertsGate::limited) {
     return e.multiply(activate(e, m.activation, clamped), e.apply(up, Keeps::input));

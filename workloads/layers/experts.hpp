@@ -72,6 +72,7 @@ enum class ExpertsGate : std::uint8_t {
   gated,    // act(gate) * up
   plain,    // act(up)
   limited,  // act(gate) * up, both clamped before (DeepSeek-V4)
+  wide,     // act(gate) * up in fp32 (Beam)
   clamped   // GPT-OSS: (up + 1) * gate * sigmoid(alpha * gate), both clamped
 };
 
@@ -117,6 +118,7 @@ struct Experts {
   std::string correction_bias{};  // the router's, where the mixture's module holds it
   std::string shared_gate{};      // one row that scales the shared expert
   bool shared_averaged = false;   // half of the sum with the shared expert
+  bool result_scaled = false;     // what routed experts give, times a number
 
   [[nodiscard]] std::int64_t routed_to() const { return experts + zeros; }
   [[nodiscard]] std::int64_t visits() const { return per_token + zeros_per_token; }

@@ -47,21 +47,31 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
     norm.name = name;
     return run(e, norm, latent);
   };
-  Value q;
+  Value q, gate_of_queries;
   if (a.q_rank == 0) {
     q = run_linear(e, "q_proj", x, a.heads * qk_dim, false);
   } else {
-    q = normed("q_a_layernorm", run_linear(e, "q_a_proj", x, a.q_rank, a.bias));
+    const Value down = run_linear(e, "q_a_proj", x, a.q_rank, a.bias);
+    q = normed("q_a_layernorm", down);
     if (a.index) choose_keys(e, *a.index, x, q);
-    q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
+    if (a.gated_queries) {
+      const Value both = e.copy(q, {batch, sequence, 2 * a.q_rank});
+      q = run_linear(e, "q_gate_proj", both, a.heads * (qk_dim + a.value_dim), false);
+      gate_of_queries = e.copy(q, {batch, sequence, a.heads * a.value_dim});
+    } else {
+      q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
+    }
   }
   const Value both = run_linear(e, "kv_a_proj_with_mqa", x, a.kv_rank + a.rope_dim, a.bias);
   const Value latent = normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
   Value q_rope = Eager::view(q, {batch, a.heads, sequence, a.rope_dim});
   Value k_rope = Eager::view(both, {batch, 1, sequence, a.rope_dim});
   Value query = Eager::view(q, {batch, a.heads, sequence, qk_dim});
+  k_rope = run(e, a.rope_norm, k_rope);
   if (a.turned) {
-    turn(e, {.dims = a.rope_dim, .complex = a.complex_rotary}, context, q_rope, k_rope);
+    const Rotary rotary{
+        .dims = a.rope_dim, .table = a.table, .complex = a.complex_rotary, .fp32 = a.fp32_rotary};
+    turn(e, rotary, context, q_rope, k_rope);
     query = e.copy(query);
   }
   if (a.scale_by_position) {
@@ -78,13 +88,18 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
                                    {.dropout = a.dropout, .by_heads = a.turned, .sinks = a.sinks});
   if (a.gate_per_head) {
     const Value gate = run_linear(e, a.gate, x, a.heads, /*bias=*/false);
-    const Value open = e.cast(e.apply(e.cast(gate, DType::f32), Keeps::result), e.dtype());
+    const Value closed = a.narrow_gate ? gate : e.cast(gate, DType::f32);
+    const Value open = e.cast(e.apply(closed, Keeps::result), e.dtype());
     const Shape by_head{out.shape[0], out.shape[1], a.heads, a.value_dim};
     const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
     out = Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
   } else if (!a.gate.empty()) {
     const Value gate = run_linear(e, a.gate, x, out.last(), /*bias=*/false);
     out = e.multiply(out, e.apply(gate, Keeps::result));
+  }
+  if (a.gated_queries) {
+    const Value open = e.apply(e.cast(gate_of_queries, DType::f32), Keeps::result);
+    out = e.cast(e.multiply(out, open), e.dtype());
   }
   return run_linear(e, "o_proj", out, x.last(), a.bias);
 }

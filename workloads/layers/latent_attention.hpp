@@ -42,7 +42,14 @@ struct LatentAttention {
   bool scale_by_position = false;  // queries times a number for each position (Mistral 4)
   std::string gate{};          // a projection of x whose sigmoid multiplies the result; empty: none
   bool gate_per_head = false;  // one number for each head, in fp32 (Ling 3)
-  bool sinks = false;          // one more score for each head
+  bool narrow_gate = false;    // not in fp32 (dots 3 Note)
+  // Queries and a gate of the result, in fp32, by one product "q_gate_proj" of the queries' latent
+  // before and behind its norm (A.X K2).
+  bool gated_queries = false;
+  Norm rope_norm{};              // of the turned part of keys (dots 3 Note)
+  bool fp32_rotary = false;      // its tables
+  std::string table = "rotary";  // layers that have tables in common
+  bool sinks = false;            // one more score for each head
   double dropout = 0;
   std::optional<KeyIndex> index{};
   std::int64_t chosen = 0;  // keys that a query sees, by the index of this layer or of one before

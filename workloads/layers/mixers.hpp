@@ -9,6 +9,7 @@
 #include "workloads/layers/compressed_attention.hpp"
 #include "workloads/layers/convolved_attention.hpp"
 #include "workloads/layers/differential_attention.hpp"
+#include "workloads/layers/dynamic_mask_attention.hpp"
 #include "workloads/layers/grouped_convolutions.hpp"
 #include "workloads/layers/indexed_attention.hpp"
 #include "workloads/layers/lightning_attention.hpp"
@@ -16,6 +17,7 @@
 #include "workloads/layers/matrix_memory.hpp"
 #include "workloads/layers/padded_attention.hpp"
 #include "workloads/layers/relative_attention.hpp"
+#include "workloads/layers/retrieved_experts.hpp"
 #include "workloads/layers/rwkv.hpp"
 #include "workloads/layers/sketch.hpp"
 #include "workloads/layers/windowed_attention.hpp"
@@ -26,7 +28,7 @@ struct Mixer {
   std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
                GroupedMlp, ConvolvedAttention, RelativeAttention, PaddedAttention, BlockAttention,
                BottleneckLayer, LocalAttention, CompressedAttention, RwkvTimeMix, RwkvChannelMix,
-               StreamNorm, MatrixMemory, IndexedAttention>
+               StreamNorm, MatrixMemory, IndexedAttention, DynamicMaskAttention, RetrievedExperts>
       what;
 
   bool operator==(const Mixer&) const = default;

@@ -44,10 +44,12 @@ Value run(Eager& e, const Mlp& mlp, const Value& x) {
     Value gate = project(mlp.gate, x, mlp.width);
     if (mlp.sparse) gate = largest_part(e, gate);
     if (mlp.limited) gate = e.apply(gate, Keeps::input);
+    if (mlp.wide) gate = e.cast(gate, DType::f32);
     gate = activate(e, mlp.activation, gate);
     Value up = project(mlp.up, x, mlp.width);
     if (mlp.limited) up = e.apply(up, Keeps::input);
-    inner = e.multiply(gate, up);
+    if (mlp.wide) up = e.cast(up, DType::f32);
+    inner = e.cast(e.multiply(gate, up), x.dtype);
   } else {
     const Value both = add_adapter(e, mlp.adapters, mlp.up + "_adapter_list", x,
                                    project(mlp.up, x, 2 * mlp.width));

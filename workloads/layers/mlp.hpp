@@ -32,6 +32,7 @@ struct Mlp {
   bool sparse =
       false;  // what the gate gives counts from so many deviations above the mean (Gemma 3n)
   bool limited = false;  // gate and up are clamped first
+  bool wide = false;     // act(gate) * up in fp32, of a gate and up that are cast (Beam)
   // Of fused_gate: (up + 1) * gate * sigmoid(a gate), both clamped first (GPT-OSS', MiniMax M3).
   bool clamped = false;
   std::string gate = "gate_proj";

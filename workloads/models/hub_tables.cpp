@@ -15,12 +15,12 @@ Words convolutions() { return {".q_conv1d.", ".k_conv1d.", ".v_conv1d."}; }
 // Experts lie one by one.
 HubTable mixtures() {
   return {
-      {.families = {"afmoe",         "cohere2_moe",   "deepseek_v2",      "deepseek_v3",
-                    "deepseek_v32",  "dots1",         "flex_olmo",        "glm4_moe",
-                    "glm4_moe_lite", "glm4v_moe",     "glm_moe_dsa",      "hunyuan_v1_moe",
-                    "jamba",         "longcat_flash", "mellum",           "olmoe",
-                    "qwen2_moe",     "qwen3_5_moe",   "qwen3_5_moe_text", "qwen3_moe",
-                    "qwen3_next",    "solar_open"},
+      {.families =
+           {"afmoe",       "cohere2_moe",    "deepseek_v2", "deepseek_v3",      "deepseek_v32",
+            "dots1",       "flex_olmo",      "glm4_moe",    "glm4_moe_lite",    "glm4v_moe",
+            "glm_moe_dsa", "hunyuan_v1_moe", "jamba",       "longcat_flash",    "mellum",
+            "olmoe",       "qwen2_moe",      "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_moe",
+            "qwen3_next",  "solar_open",     "beam",        "dots3_note_text"},
        .experts = projections},
       {.families = {"exaone_moe"},
        .renamings = {{".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}},
@@ -48,6 +48,11 @@ HubTable mixtures() {
        .experts = projections},
       {.families = {"axk1"},
        .renamings = {{".mlp.post_mlp_layernorm.", ".post_mlp_layernorm."}},
+       .experts = projections},
+      {.families = {"axk2"},
+       .renamings = {{".mlp.fc1.", ".W_down."},
+                     {".mlp.fc2.", ".W_up."},
+                     {".self_attn.q_gate_proj.", ".self_attn.q_b_proj."}},
        .experts = projections}};
 }
 

@@ -82,6 +82,34 @@ HubTable unlimited() {
        .fusions = {{{".self_attn.q.", ".self_attn.k.", ".self_attn.v."}, ".self_attn.qkv_proj."}}}};
 }
 
+HubTable ocr2_and_unified() {
+  return {
+      {.families = {"deepseek_ocr2"},
+       .renamings = {{"^model.vision_tower.sam_encoder.", "model.sam_model."},
+                     {"^model.vision_tower.vision_encoder.", "model.qwen2_model.model.model."},
+                     {"^model.vision_tower.query_768_resolution.", "model.qwen2_model.query_768."},
+                     {"^model.vision_tower.query_1024_resolution.",
+                      "model.qwen2_model.query_1024."},
+                     {"^model.view_separator", "model.view_seperator"},
+                     {"^model.multi_modal_projector.", "model.projector.layers."},
+                     {"^model.language_model.", "model."},
+                     {"sam_model.layers.#.layer_norm1.", "sam_model.blocks.#.norm1."},
+                     {"sam_model.layers.#.layer_norm2.", "sam_model.blocks.#.norm2."},
+                     {"sam_model.layers.", "sam_model.blocks."},
+                     {"sam_model.neck.conv1.", "sam_model.neck.0."},
+                     {"sam_model.neck.layer_norm1.", "sam_model.neck.1."},
+                     {"sam_model.neck.conv2.", "sam_model.neck.2."},
+                     {"sam_model.neck.layer_norm2.", "sam_model.neck.3."},
+                     {"sam_model.proj.conv1.", "sam_model.net_2."},
+                     {"sam_model.proj.conv2.", "sam_model.net_3."},
+                     {"sam_model.patch_embed.projection.", "sam_model.patch_embed.proj."}},
+       .experts = by_name},
+      {.families = {"gemma4_unified"},
+       .renamings = {{"embed_vision.multimodal_embedder.", "embed_vision."},
+                     {"embed_vision.patch_", "vision_embedder.patch_"},
+                     {"embed_vision.pos_", "vision_embedder.pos_"}}}};
+}
+
 HubTable molmo() {
   return {{.families = {"molmo2"},
            .renamings = {{"^model.language_model.layers.", "model.transformer.blocks."},
@@ -267,8 +295,8 @@ HubTable large_encoders() {
 
 HubTable recent_hub_families() {
   HubTable all;
-  for (const auto make : {pages_and_sounds, unlimited, molmo, llava_kin, mixtures_of_baidu_and_ling,
-                          steps_and_minimax, large_encoders}) {
+  for (const auto make : {pages_and_sounds, unlimited, ocr2_and_unified, molmo, llava_kin,
+                          mixtures_of_baidu_and_ling, steps_and_minimax, large_encoders}) {
     HubTable some = make();
     all.insert(all.end(), std::make_move_iterator(some.begin()),
                std::make_move_iterator(some.end()));

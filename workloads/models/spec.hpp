@@ -45,8 +45,18 @@ namespace shardsim::models {
 using Body = std::variant<Attention, LatentAttention, AttentionExperts, Mlp, Experts, Mamba, Mamba2,
                           DeltaNet, ShortConvolution, RecurrentBlock, PerLayerGate, Mixer>;
 
+// Of what a norm gives, y sigmoid(up(silu(down(y)))), the sigmoid in fp32: products of a small rank
+// in a module of this name (A.X K2).
+struct NormGate {
+  std::string name, down = "fc1", up = "fc2";
+  std::int64_t rank = 0;
+
+  bool operator==(const NormGate&) const = default;
+};
+
 struct Branch {
   Norm before{};
+  std::optional<NormGate> before_gate{};
   Body body{};
   std::optional<Body> beside{};    // another that reads the same, added to what the first gives
   bool beside_of_stream = false;   // or the stream as it is
@@ -57,6 +67,8 @@ struct Branch {
   Norm joined{};                      // of the sum with the residual stream
   std::string scale{};                // a learned factor of each channel; empty: none
   bool multiplied = false;            // by a number: Granite's residual multiplier
+  bool stream_multiplied = false;     // the stream that it is added to, too (Beam)
+  std::string stream_scale{};         // or times a learned factor of each channel (Doge)
   bool replaces = false;              // what the body gives is the stream, added to nothing
   bool of_normed = false;  // added to what the norm before gave, times a number (MiniMax)
   double dropout = 0;      // of what is added

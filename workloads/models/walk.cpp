@@ -92,6 +92,21 @@ void run_silent(Eager& e, const Branch& branch, const Value& x, const Context& c
   e.mute(false);
 }
 
+Value gated(Eager& e, const std::optional<NormGate>& gate, const Value& x) {
+  if (!gate) return x;
+  const Scope at(e, gate->name);
+  const Value narrow = e.apply(run_linear(e, gate->down, x, gate->rank, false), Keeps::input);
+  const Value wide = e.cast(run_linear(e, gate->up, narrow, x.last(), false), DType::f32);
+  return e.cast(e.multiply(x, e.apply(wide, Keeps::result)), x.dtype);
+}
+
+// The stream as a branch is added to it.
+Value carried(Eager& e, const Branch& branch, const Value& x) {
+  if (branch.stream_multiplied) return e.scaled(x);
+  if (branch.stream_scale.empty()) return x;
+  return e.multiply(e.parameter(branch.stream_scale, {x.last()}), x);
+}
+
 Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Context& context) {
   if (kind.altup) return run_altup_layer(e, kind, x, context);
   if (stack.hyper) return run_hyper_layer(e, *stack.hyper, kind, std::move(x), context);
@@ -118,11 +133,11 @@ Value run_layer(Eager& e, const Stack& stack, const LayerKind& kind, Value x, Co
       continue;
     }
     const Value input = added.exists() ? e.add(x, std::exchange(added, {})) : x;
-    const Value read = run(e, branch.before, input);
+    const Value read = gated(e, branch.before_gate, run(e, branch.before, input));
     if (branch.shortcut) shortcut = std::visit(RunBody{e, read, context}, *branch.shortcut);
     const Value out = run_branch(e, branch, read, x, context);
     if (branch.of_normed) x = e.scaled(read);
-    x = branch.replaces ? out : e.add(x, out);
+    x = branch.replaces ? out : e.add(carried(e, branch, x), out);
     x = run(e, branch.joined, x);
     if (branch.masked) x = e.multiply(x, e.constant(x.dtype, {x.shape[0], x.shape[1], 1}));
   }

@@ -1,5 +1,6 @@
 // Models that read sounds beside text: Audio Flamingo 3, Music Flamingo, GLM-ASR, Qwen3-ASR, MOSS
-// Transcribe, Granite Speech. A step here is one of text alone, as image_text.cpp has it.
+// Transcribe, Granite Speech, Fun-ASR Nano. A step here is one of text alone, as image_text.cpp has
+// it.
 //
 // Source: transformers 5.23.0, modeling_X.py of each.
 #include "workloads/models/families/image_text.hpp"
@@ -200,6 +201,58 @@ ModelSpec granite_speech(const Config& c) {
   return spec;
 }
 
+// A layer of Fun-ASR's, over `in` numbers of the first layer's frames; `taps`: of the convolution
+// of values beside attention, none of the adaptor's.
+void add_fun_asr_layer(ModelSpec& spec, const std::string& at, std::int64_t in, std::int64_t hidden,
+                       std::int64_t width, std::int64_t taps) {
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    add_linear(spec, at + "self_attn." + name, hidden, in, true);
+  }
+  add_linear(spec, at + "self_attn.o_proj", hidden, hidden, true);
+  if (taps > 0) spec.apart.push_back({at + "self_attn.fsmn.conv.weight", {hidden, 1, taps}});
+  add_linear(spec, at + "mlp.fc1", width, hidden, true);
+  add_linear(spec, at + "mlp.fc2", hidden, width, true);
+  add_norm(spec, at + "input_layernorm", in, true);
+  add_norm(spec, at + "post_attention_layernorm", hidden, true);
+}
+
+// SenseVoice's encoder, whose last layers say when, and an adaptor of a few layers.
+ModelSpec fun_asr_nano(const Config& c) {
+  ModelSpec spec = text_of(c, "qwen3", true);
+  const Config audio = nested(c, "audio_config");
+  const Config adaptor = nested(c, "adaptor_config");
+  for (const Config* part : {&audio, &adaptor}) {
+    part->pass_over({"hidden_dropout", "attention_dropout", "hidden_act", "projector_hidden_act"});
+  }
+  audio.pass_over({"max_position_embeddings"});
+  const std::int64_t hidden = audio.size("hidden_size", 512);
+  const std::int64_t frames = audio.size("num_mel_bins", 80) * audio.size("num_stacked_frames", 7);
+  const std::int64_t layers = audio.layers("num_hidden_layers", 70);
+  const std::int64_t timed = audio.count("num_timestamp_prediction_layers", 20);
+  const std::int64_t width = audio.size("intermediate_size", 2048);
+  const std::int64_t taps = audio.size("fsmn_kernel_size", 11);
+  static_cast<void>(audio.divided("hidden_size", hidden, "num_attention_heads",
+                                  audio.size("num_attention_heads", 4)));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string at = ear + ("layers." + std::to_string(i)) + ".";
+    add_fun_asr_layer(spec, at, i == 0 ? frames : hidden, hidden, width, taps);
+    if (i + 1 == layers || i + 1 == layers - timed) {
+      add_norm(spec, at + "final_layernorm", hidden, true);
+    }
+  }
+  const std::int64_t out = adaptor.size("hidden_size", 1024);
+  const std::int64_t narrow = adaptor.size("intermediate_size", 256);
+  const std::int64_t wide = adaptor.size("projector_hidden_size", 2048);
+  if (out != spec.stacks.back().hidden) adaptor.fail("hidden_size", "is not the text's");
+  static_cast<void>(adaptor.divided("hidden_size", out, "num_attention_heads",
+                                    adaptor.size("num_attention_heads", 8)));
+  add_projector(spec, hidden, wide, true);
+  for (std::int64_t i = 0; i < adaptor.layers("num_hidden_layers", 2); ++i) {
+    add_fun_asr_layer(spec, between + ("layers." + std::to_string(i)) + ".", out, out, narrow, 0);
+  }
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> audio_text_families() {
@@ -211,7 +264,8 @@ std::vector<Family> audio_text_families() {
       {"MusicFlamingoForConditionalGeneration", "musicflamingo", audio_flamingo},
       {"MossTranscribeDiarizeForConditionalGeneration", "moss_transcribe_diarize", moss_transcribe},
       {"GlmAsrForConditionalGeneration", "glmasr", glm_asr},
-      {"Qwen3ASRForConditionalGeneration", "qwen3_asr", qwen3_asr}};
+      {"Qwen3ASRForConditionalGeneration", "qwen3_asr", qwen3_asr},
+      {"FunAsrNanoForConditionalGeneration", "fun_asr_nano", fun_asr_nano}};
 }
 
 }  // namespace shardsim::models

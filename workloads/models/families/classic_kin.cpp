@@ -1,4 +1,4 @@
-// More decoders before Llama: GPT-J, CodeGen, StarCoder 1, BioGPT.
+// More decoders before Llama: GPT-J, CodeGen, StarCoder 1, BioGPT, GPT-NeoX Japanese.
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
 
@@ -233,6 +233,50 @@ ModelSpec ctrl(const Config& c) {
   return spec;
 }
 
+// GPT-NeoX whose branches follow each other, without biases but for one behind the last layer's
+// attention, which is multiplied out (transformers 5.23, modeling_gpt_neox_japanese.py).
+ModelSpec gpt_neox_japanese(const Config& c) {
+  Sizes n = read_sizes(c, {.tied = true, .activation = "gelu", .has_width = false});
+  n.width = n.hidden * c.size("intermediate_multiple_size", 4);
+  const double dropout = c.rate("hidden_dropout", 0);
+  Attention attention;
+  attention.name = "attention";
+  attention.heads = attention.kv_heads = n.heads;
+  attention.head_dim = n.head_dim;
+  attention.form = QkvForm::fused;
+  attention.qkv = "query_key_value";
+  attention.o = "dense";
+  attention.plain_only = true;
+  attention.fp32_softmax = false;
+  attention.dropout = c.rate("attention_dropout", 0.1);
+  attention.rotary.dims =
+      static_cast<std::int64_t>(static_cast<double>(n.head_dim) *
+                                c.rotary_number("partial_rotary_factor", c.ratio("rotary_pct", 1)));
+  c.pass_over({"rotary_emb_base"});
+  Mlp mlp = plain_mlp(n, "dense_h_to_4h", "dense_4h_to_h");
+  mlp.bias = false;
+  ModelSpec spec = decoder(
+      n, Layers::of(n.layers, [&](std::int64_t i) {
+        Attention own = attention;
+        const bool last = i + 1 == n.layers;
+        if (last) own.o_added = "dense_bias";
+        return LayerKind{
+            .name = last ? "full, biased" : "full",
+            .branches = {{.before = layer_norm("input_layernorm"), .body = own, .dropout = dropout},
+                         {.before = layer_norm("post_attention_layernorm"),
+                          .body = mlp,
+                          .dropout = dropout}}};
+      }));
+  Stack& stack = spec.stacks[0];
+  stack.prefix = "gpt_neox_japanese.layers";
+  stack.norm = layer_norm("gpt_neox_japanese.final_layer_norm");
+  stack.input =
+      TokenEmbedding{.name = "gpt_neox_japanese.embed_in", .vocab = n.vocab, .width = n.hidden};
+  spec.head.name = "embed_out";
+  set_tied(spec, n.tied);
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> classic_kin_families() {
@@ -243,7 +287,8 @@ std::vector<Family> classic_kin_families() {
           {"BioGptForCausalLM", "biogpt", biogpt},
           {"OpenAIGPTLMHeadModel", "openai-gpt", openai_gpt},
           {"XGLMForCausalLM", "xglm", xglm},
-          {"CTRLLMHeadModel", "ctrl", ctrl}};
+          {"CTRLLMHeadModel", "ctrl", ctrl},
+          {"GPTNeoXJapaneseForCausalLM", "gpt_neox_japanese", gpt_neox_japanese}};
 }
 
 }  // namespace shardsim::models

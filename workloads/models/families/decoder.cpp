@@ -184,6 +184,13 @@ bool is_full(const std::vector<std::string>& types, std::int64_t layer) {
   return types[static_cast<std::size_t>(layer)] == "full_attention";
 }
 
+std::optional<Config> own_of_layer(const Config& all, std::int64_t layer) {
+  for (const int digits : {1, 2, 3, 4}) {
+    if (auto own = all.sub(fmt::format("{:0{}}", layer, digits))) return own;
+  }
+  return std::nullopt;
+}
+
 ModelSpec gpt2_decoder(const Config& c, const Sizes& n, const Attention& attention,
                        const Mlp& mlp) {
   ModelSpec spec = decoder(n, {.name = "full",

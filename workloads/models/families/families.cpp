@@ -122,7 +122,12 @@ constexpr std::array tables = {dense_families,
                                layoutlm3_families,
                                owl_families,
                                sam2_families,
-                               rt_detr_families};
+                               rt_detr_families,
+                               doge_families,
+                               cohere_compass_families,
+                               latest_image_text_families,
+                               latest_latent_families,
+                               page_families};
 
 }  // namespace
 
@@ -180,7 +185,7 @@ ModelSpec read_text(const Family& family, const Config& c) {
   const bool is_nested = text && !nests_text_itself &&
                          family.architecture.ends_with("ForCausalLM") && !c.given("hidden_size");
   if (!is_nested) return family.read(c);
-  c.pass_over({"vision_config", "audio_config", "tie_word_embeddings"});
+  c.pass_over({"vision_config", "audio_config", "vq_config", "tie_word_embeddings"});
   return family.read(*text);
 }
 

@@ -111,6 +111,13 @@ struct Family {
 [[nodiscard]] std::vector<Family> owl_families();
 [[nodiscard]] std::vector<Family> sam2_families();
 [[nodiscard]] std::vector<Family> rt_detr_families();
+[[nodiscard]] std::vector<Family> doge_families();
+[[nodiscard]] std::vector<Family> cohere_compass_families();
+[[nodiscard]] std::vector<Family> latest_image_text_families();
+[[nodiscard]] std::vector<Family> latest_latent_families();
+[[nodiscard]] std::vector<Family> zaya_families();
+[[nodiscard]] std::vector<Family> page_families();
+[[nodiscard]] std::vector<Family> t5gemma2_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> decoder_alone_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> derived_families(const std::vector<Family>& known);

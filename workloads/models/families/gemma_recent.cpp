@@ -12,14 +12,6 @@
 namespace shardsim::models {
 namespace {
 
-// What a file says of single layers, by their numbers, filled up with zeros: "05".
-std::optional<Config> own_of_layer(const Config& all, std::int64_t layer) {
-  for (const int digits : {1, 2, 3, 4}) {
-    if (auto own = all.sub(fmt::format("{:0{}}", layer, digits))) return own;
-  }
-  return std::nullopt;
-}
-
 // Where the file says nothing; the unified model has no inputs of each layer.
 struct Gemma4Defaults {
   std::int64_t window = 512;

@@ -214,8 +214,9 @@ TensorId norm_heads(GraphContext& c, const Attention& a, const Norm& norm, const
 }
 
 // The result times what its gate lets through.
-TensorId opened(GraphContext& c, const Attention& a, const std::string& at, TensorId gate,
-                TensorId out) {
+TensorId opened(GraphContext& c, const Attention& a, const std::string& at,
+                const std::vector<LabelId>& heads, TensorId gate, TensorId out) {
+  gate = added(c, at, a.gate_bias, gate, heads);
   if (!a.gate_softplus) {
     const TensorId open = c.g.elementwise(Function::sigmoid, at + ".gate_open", {gate});
     return c.g.elementwise(Function::multiply, at + ".gated", {out, open});
@@ -278,6 +279,7 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
   if (a.rotary.dims > 0) turn(c, a.rotary, at, head_dim, p.q, p.k);
   if (a.norm_after_rotary) norm_both();
   if (a.scale_by_position) p.q = scale_by_position(c, at + ".q_scaled", p.q);
+  if (a.scaled_queries) p.q = c.g.elementwise(Function::scale, at + ".q_times", {p.q});
   const GraphContext::Beside seen = seen_by(c, a, x);
   const bool keeps = c.options.cache && !a.cross && a.cached && a.reads.empty() && !a.bidirectional;
   LabelId tokens = keeps ? keep(c, a, at, p) : seen.sequence;
@@ -291,17 +293,18 @@ TensorId add(GraphContext& c, const Attention& a, TensorId x) {
                                 .value_dim = p.value_dim,
                                 .merges = is_decoding,
                                 .drops = c.drops(a.dropout)});
-  if (p.gate != no_tensor) out = opened(c, a, at, p.gate, out);
+  if (p.gate != no_tensor) out = opened(c, a, at, p.q_heads, p.gate, out);
   if (a.o_norm.exists()) {
     out = c.norm(a.o_norm, GraphContext::inside(at, a.o_norm.name), out, p.rows);
   }
   const GraphBuilder::Within part(c.g, OpPart::out_projection);
-  return c.linear({GraphContext::inside(at, a.o),
-                   {c.hidden},
-                   p.rows,
-                   a.o_bias,
-                   a.form == QkvForm::fused_conv1d},
-                  out, c.stream());
+  const TensorId result = c.linear({GraphContext::inside(at, a.o),
+                                    {c.hidden},
+                                    p.rows,
+                                    a.o_bias,
+                                    a.form == QkvForm::fused_conv1d},
+                                   out, c.stream());
+  return added(c, at, a.o_added, result, {c.hidden});
 }
 
 }  // namespace shardsim::models

@@ -54,7 +54,8 @@ class ExpertsGraph {
     const TensorId rows = m_.rows_norm.exists()
                               ? c_.norm(m_.rows_norm, inside(m_.rows_norm.name), x, {c_.hidden})
                               : x;
-    const TensorId out = run_experts(rows, routed, beside ? &shared : nullptr);
+    TensorId out = run_experts(rows, routed, beside ? &shared : nullptr);
+    if (m_.result_scaled) out = c_.g.elementwise(Function::scale, inside("times"), {out});
     if (!has_shared) return out;
     if (shared == no_tensor) shared = run_shared(x);
     const TensorId sum = c_.g.elementwise(Function::add, inside("sum"), {out, shared});
@@ -310,8 +311,13 @@ class ExpertsGraph {
     const TensorId both =
         multiply(OpPart::first_product, m_.gate_up, rows, {two, n_.width}, {n_.row});
     const std::vector<TensorId> parts = c_.g.split({at + ".gate", at + ".up"}, both, two);
-    const TensorId gate = c_.activate(m_.activation, at + ".act_fn", parts[0]);
-    return c_.gated(at + ".product", gate, parts[1]);
+    const auto as = [&](const char* name, TensorId x, DType dtype) {
+      return m_.gate == ExpertsGate::wide ? c_.g.cast(at + name, x, dtype) : x;
+    };
+    const TensorId gate =
+        c_.activate(m_.activation, at + ".act_fn", as(".gate_fp32", parts[0], DType::f32));
+    const TensorId up = as(".up_fp32", parts[1], DType::f32);
+    return as(".product_cast", c_.gated(at + ".product", gate, up), c_.g.compute_dtype());
   }
 
   // `beside`: shared experts are run between, and left there.

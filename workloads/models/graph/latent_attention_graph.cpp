@@ -100,12 +100,19 @@ class LatentAttentionGraph {
 
   // The result times what a gate of x lets through.
   TensorId opened(TensorId x, TensorId out) {
+    if (a_.gated_queries) {
+      const TensorId wide = c_.g.cast(at_ + ".gate_fp32", gate_, DType::f32);
+      const TensorId open = c_.g.elementwise(Function::sigmoid, at_ + ".gate_open", {wide});
+      return c_.g.cast(at_ + ".gated_cast",
+                       c_.g.elementwise(Function::multiply, at_ + ".gated", {out, open}),
+                       c_.g.compute_dtype());
+    }
     if (a_.gate.empty()) return out;
     const std::string name = inside(a_.gate);
     if (a_.gate_per_head) {
       const Dims rows{{c_.batch}, {c_.sequence}, {heads_}};
       const TensorId gate = c_.linear({name, {heads_}, {c_.hidden}}, own(a_.gate, x), rows);
-      const TensorId wide = c_.g.cast(name + ".fp32", gate, DType::f32);
+      const TensorId wide = a_.narrow_gate ? gate : c_.g.cast(name + ".fp32", gate, DType::f32);
       const TensorId open = c_.g.elementwise(Function::sigmoid, name + ".open", {wide});
       return c_.g.elementwise(Function::multiply, at_ + ".gated",
                               {out, c_.g.cast(name + ".bf16", open, c_.g.compute_dtype())});
@@ -135,7 +142,10 @@ class LatentAttentionGraph {
   }
 
   [[nodiscard]] Rotary rotary() const {
-    return {.dims = a_.rope_dim, .complex = a_.complex_rotary};
+    return {.dims = a_.rope_dim,
+            .table = a_.table,
+            .complex = a_.complex_rotary,
+            .fp32 = a_.fp32_rotary};
   }
 
   [[nodiscard]] bool splits() const { return c_.options.split_latents && !c_.options.cache; }
@@ -184,7 +194,10 @@ class LatentAttentionGraph {
     if (splits()) {
       for (const TensorId part : parts) c_.g.marked(part, StreamMark::branch);
     }
-    return {cut(at_ + ".latent.part", parts[0]), parts[1]};
+    TensorId turned = parts[1];
+    if (a_.rope_norm.exists())
+      turned = c_.norm(a_.rope_norm, inside(a_.rope_norm.name), turned, {rope_});
+    return {cut(at_ + ".latent.part", parts[0]), turned};
   }
   TensorId key_norm(TensorId latent, LabelId rank) {
     const GraphBuilder::Within part(c_.g, OpPart::key_latent);
@@ -258,15 +271,33 @@ class LatentAttentionGraph {
     return cut(at_ + ".query_latent", latent_of("q_a_proj", x, c_.label("q_rank", a_.q_rank)));
   }
   TensorId query_norm(TensorId query) {
+    unnormed_ = query;
     const GraphBuilder::Within part(c_.g, OpPart::query_latent);
     return norm("q_a_layernorm", query, c_.label("q_rank", a_.q_rank));
   }
   TensorId raised(TensorId latent, TensorId x) {
     const LabelId rank = c_.label("q_rank", a_.q_rank);
     if (a_.index) choose_keys(*a_.index, x, latent, rank);
+    if (a_.gated_queries) return raised_with_gate(latent, rank);
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, gathered("q_b_proj", latent),
                      by_heads(qk_));
+  }
+
+  TensorId raised_with_gate(TensorId latent, LabelId rank) {
+    c_.refuse_if(splits(), "split latents of gated queries");
+    const GraphBuilder::Within part(c_.g, OpPart::from_latents);
+    const LabelId two = c_.label("q_gate_latent", 2 * a_.q_rank);
+    const LabelId both = c_.label("q_gate", a_.nope_dim + a_.rope_dim + a_.value_dim);
+    const TensorId wide = c_.g.concatenate(at_ + ".q_gate_latent", {latent, unnormed_},
+                                           {{c_.batch}, {c_.sequence}, {two}}, {two, rank});
+    const TensorId made =
+        c_.linear({inside("q_gate_proj"), {heads_, both}, {two}}, wide, by_heads(both));
+    const std::vector<TensorId> parts = c_.g.slices(
+        at_ + ".q_gate.parts", made,
+        {{at_ + ".raised", by_heads(qk_)}, {at_ + ".gate", by_heads(value_)}}, {both, qk_, value_});
+    gate_ = parts[1];
+    return parts[0];
   }
 
   // Scores of all keys, and the largest of each query: whole on every device, without gradient.
@@ -333,6 +364,7 @@ class LatentAttentionGraph {
   const LatentAttention& a_;
   std::string at_;
   LabelId heads_, qk_, nope_, rope_, value_;
+  TensorId unnormed_ = no_tensor, gate_ = no_tensor;  // of gated queries
 };
 
 }  // namespace

@@ -37,6 +37,28 @@ OpModule module_of(const Body& body) {
   return std::holds_alternative<Experts>(body) ? OpModule::experts : OpModule::mixer;
 }
 
+TensorId gated(GraphContext& c, const std::optional<NormGate>& gate, TensorId x) {
+  if (!gate) return x;
+  const std::string at = c.inside(gate->name);
+  const LabelId rank = c.label("gate_rank", gate->rank);
+  TensorId y = c.linear({GraphContext::inside(at, gate->down), {rank}, {c.hidden}}, x,
+                        {{c.batch}, {c.sequence}, {rank}});
+  y = c.g.elementwise(Function::silu, at + ".act", {y});
+  y = c.linear({GraphContext::inside(at, gate->up), {c.hidden}, {rank}}, y, c.stream());
+  y = c.g.elementwise(Function::sigmoid, at + ".open", {c.g.cast(at + ".fp32", y, DType::f32)});
+  y = c.g.elementwise(Function::multiply, at + ".gated", {x, y});
+  return c.g.cast(at + ".cast", y, c.g.compute_dtype());
+}
+
+// The stream as a branch is added to it.
+TensorId carried(GraphContext& c, const Branch& branch, const std::string& name, TensorId x) {
+  if (branch.stream_multiplied) return c.g.elementwise(Function::scale, name + ".times", {x});
+  if (branch.stream_scale.empty()) return x;
+  const std::string scale = c.inside(branch.stream_scale);
+  return c.g.elementwise(Function::multiply, scale + ".product",
+                         {x, c.g.parameter(scale, {{c.hidden}})});
+}
+
 // What a branch reads: a stream that is kept in fp32 is cast first; what a block that layers share
 // gives is added.
 TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, TensorId x,
@@ -53,7 +75,7 @@ TensorId input_of(GraphContext& c, const Stack& stack, const Branch& branch, Ten
   const bool stays = (c.options.exchange && std::holds_alternative<Experts>(branch.body)) ||
                      (c.options.split_latents && !c.options.cache &&
                       std::holds_alternative<LatentAttention>(branch.body));
-  return c.g.marked(c.norm(branch.before, name, x, {c.hidden}),
+  return c.g.marked(gated(c, branch.before_gate, c.norm(branch.before, name, x, {c.hidden})),
                     stays ? StreamMark::stream : StreamMark::branch);
 }
 
@@ -106,7 +128,9 @@ TensorId sequential(GraphContext& c, const Stack& stack, const LayerKind& kind, 
     const TensorId out = run_branch(c, branch, input, x);
     const std::string name = c.inside(fmt::format("{}_residual", word(kind, branch)));
     if (branch.of_normed) x = c.g.elementwise(Function::scale, name + ".of", {input});
-    x = c.g.marked(branch.replaces ? out : c.g.elementwise(Function::add, name, {x, out}),
+    x = c.g.marked(branch.replaces
+                       ? out
+                       : c.g.elementwise(Function::add, name, {carried(c, branch, name, x), out}),
                    StreamMark::stream);
     if (branch.joined.exists()) {
       x = c.g.marked(c.norm(branch.joined, c.inside(branch.joined.name), x, {c.hidden}),

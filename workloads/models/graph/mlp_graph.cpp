@@ -23,8 +23,12 @@ TensorId add_inner(GraphContext& c, const Mlp& m, TensorId x) {
       c.note("what counts of a sparse gate is found in one kernel, with the mean of its rows");
       gate = c.g.elementwise(Function::relu, at + ".largest", {gate});
     }
+    if (m.wide) gate = c.g.cast(at + ".gate_fp32", gate, DType::f32);
     gate = c.activate(m.activation, at + ".act_fn", gate, at);
-    inner = c.gated(at + ".product", gate, project(m.up));
+    TensorId up = project(m.up);
+    if (m.wide) up = c.g.cast(at + ".up_fp32", up, DType::f32);
+    inner = c.gated(at + ".product", gate, up);
+    if (m.wide) inner = c.g.cast(at + ".product_cast", inner, c.g.compute_dtype());
   } else {
     const LabelId two = c.label("gate_up", 2);
     const TensorId both = [&] {
