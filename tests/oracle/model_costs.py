@@ -61,6 +61,29 @@ def number_or_one(tensor):
 
 
 torch.Tensor.item = number_or_one
+read_truth = torch.Tensor.__bool__
+
+
+def truth_or_true(tensor):
+    try:
+        return read_truth(tensor)
+    except (RuntimeError, DataDependentOutputException):
+        return True
+
+
+torch.Tensor.__bool__ = truth_or_true
+read_part, write_part = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+
+
+def all_of(mask):
+    """Of a mask of examples, X-MOD's of a language: all are set."""
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool or mask.dim() != 1:
+        return mask
+    return torch.arange(mask.shape[0], device=mask.device)
+
+
+torch.Tensor.__getitem__ = lambda tensor, mask: read_part(tensor, all_of(mask))
+torch.Tensor.__setitem__ = lambda tensor, mask, value: write_part(tensor, all_of(mask), value)
 
 
 @register_flop_formula(torch.ops.aten._grouped_mm)
@@ -157,6 +180,10 @@ def loss_of(model, case, batch, sequence, device):
         inputs["attention_mask"] = numbers(batch, sequence)
     if case.get("labels") == "sequence":
         inputs["labels"] = numbers(batch)
+    elif case.get("labels") == "choices":  # two texts an example
+        inputs = {"input_ids": numbers(batch // 2, 2, sequence), "labels": numbers(batch // 2)}
+    elif case.get("labels") == "none" and model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = numbers(batch, sequence)
     elif case.get("labels") == "pretraining":
         second = "sentence_order_label" if "Albert" in case["architecture"] else "next_sentence_label"
         inputs |= {"labels": numbers(batch, sequence), second: numbers(batch)}
@@ -166,6 +193,8 @@ def loss_of(model, case, batch, sequence, device):
         inputs["labels"] = numbers(batch, sequence)
     # A cache would copy keys and values, which no training step does.
     how = {"use_cache": False} if getattr(model.config.get_text_config(), "use_cache", False) else {}
+    if "T5GemmaForSequence" in case["architecture"]:  # which says so itself
+        how = {}
     return inputs, lambda: model(**inputs, **how, return_dict=True)
 
 

@@ -1,5 +1,6 @@
 #include "workloads/layers/embeddings.hpp"
 
+#include "workloads/layers/activation.hpp"
 #include "workloads/layers/mlp.hpp"
 
 namespace shardsim::models {
@@ -42,6 +43,43 @@ Value with_types(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden,
   const bool stored = embedding.types_stored;
   return e.add(
       x, e.embedding(stored ? e.input(DType::i64, shape) : e.constant(DType::i64, shape), table));
+}
+
+// Their numbers are one tensor, in which each table's are a view.
+Value with_more_types(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, Value x) {
+  if (embedding.more_types.empty()) return x;
+  const auto tables = static_cast<std::int64_t>(embedding.more_types.size());
+  const Value numbers = e.constant(DType::i64, {x.shape[0], x.shape[1], tables});
+  const Value own = Eager::view(numbers, {x.shape[0], x.shape[1]});
+  for (const TypeTable& table : embedding.more_types) {
+    const Scope at(e, table.name);
+    x = e.add(x, e.embedding(own, e.embedding_table("weight", {table.rows, hidden})));
+  }
+  return x;
+}
+
+// A token without a path has numbers of padding.
+Value with_paths(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const Value& x) {
+  if (!embedding.paths) return x;
+  const PathTables& paths = *embedding.paths;
+  const Scope at(e, paths.name);
+  const auto side_by_side = [&](const char* list, std::int64_t rows) {
+    const Value numbers = e.constant(DType::i64, {x.shape[0], x.shape[1], paths.depth});
+    const Value own = Eager::view(numbers, {x.shape[0], x.shape[1]});
+    Value last;
+    for (std::int64_t i = 0; i < paths.depth; ++i) {
+      const Scope in(e, list + ("." + std::to_string(i)));
+      last = e.embedding(own, e.embedding_table("weight", {rows, paths.unit}));
+    }
+    return e.copy(last, {x.shape[0], x.shape[1], paths.depth * paths.unit});
+  };
+  const Value tags = side_by_side("xpath_tag_sub_embeddings", paths.tags);
+  const Value path = e.add(tags, side_by_side("xpath_subs_sub_embeddings", paths.numbers));
+  constexpr std::int64_t wider = 4;
+  const Value inner = activate(
+      e, "relu", run_linear(e, "xpath_unitseq2_inner", path, wider * hidden, /*bias=*/true));
+  return e.add(x,
+               run_linear(e, "inner2emb", e.dropout(inner, paths.dropout), hidden, /*bias=*/true));
 }
 
 // A page without boxes has zeros, one tensor; sizes are differences.
@@ -99,7 +137,9 @@ Value run(Eager& e, const TokenEmbedding& embedding, std::int64_t hidden, const 
   x = with_types(e, embedding, width, x);
   x = with_positions(e, embedding, width, x);
   x = with_tasks(e, embedding, width, x);
+  x = with_more_types(e, embedding, width, x);
   x = with_boxes(e, embedding, width, x);
+  x = with_paths(e, embedding, width, x);
   x = run(e, embedding.norm, x);
   {
     const Scope at(e, embedding.dropout_name);

@@ -44,6 +44,24 @@ struct BesideTable {
   bool operator==(const BesideTable&) const = default;
 };
 
+// One more table of token types: numbers of several lie side by side (TAPAS, arXiv:2004.02349).
+struct TypeTable {
+  std::string name;
+  std::int64_t rows = 0;
+
+  bool operator==(const TypeTable&) const = default;
+};
+
+// Where a token stands in a page's tree: of each step of its path a tag and a number, rows of two
+// tables, side by side; both added up, and two products (MarkupLM, arXiv:2110.08518).
+struct PathTables {
+  std::string name;  // of the module
+  std::int64_t depth = 0, tags = 0, numbers = 0, unit = 0;
+  double dropout = 0;
+
+  bool operator==(const PathTables&) const = default;
+};
+
 struct TokenEmbedding {
   std::string name = "model.embed_tokens";
   std::string table_of{};  // another embedding's full name whose table this is
@@ -62,7 +80,9 @@ struct TokenEmbedding {
   std::string tasks{};  // a table of tasks, behind positions; empty: none (ERNIE 3)
   std::int64_t task_rows = 0;
   bool types_stored = false;  // their numbers are in a buffer
+  std::vector<TypeTable> more_types{};
   std::optional<BoxTables> boxes{};
+  std::optional<PathTables> paths{};
   Norm norm{};
   std::string dropout_name{};  // of the module; empty: of none
   double dropout = 0;

@@ -67,10 +67,15 @@ void language(Eager& e, const Head& head, const Value& x) {
 void masked(Eager& e, const Head& head, Value x) {
   if (!head.tied_bias.empty()) e.parameter(head.tied_bias, {head.vocab});
   if (!head.transform.empty()) {
+    const std::int64_t width = x.last();
     x = activate(
         e, head.activation,
-        run_linear(e, head.transform, x, head.transform_width > 0 ? head.transform_width : x.last(),
+        run_linear(e, head.transform, x, head.transform_width > 0 ? head.transform_width : width,
                    head.transform_bias));
+    if (!head.second_transform.empty()) {
+      x = activate(e, head.activation,
+                   run_linear(e, head.second_transform, x, width, head.transform_bias));
+    }
     x = run(e, head.transform_norm, x);
   }
   Value more;
@@ -117,8 +122,8 @@ void classification(Eager& e, const Head& head, Value x) {
     x = e.copy(x, {x.shape[0], x.last()});
   }
   if (!head.transform.empty()) {
-    x = run_linear(e, head.transform, e.dropout(x, head.input_dropout), x.last(),
-                   head.transform_bias);
+    x = run_linear(e, head.transform, e.dropout(x, head.input_dropout),
+                   head.transform_width > 0 ? head.transform_width : x.last(), head.transform_bias);
     x = run(e, head.transform_norm, activate(e, head.activation, x));
   }
   Value logits = run_linear(e, head.name, e.dropout(x, head.dropout), head.vocab, head.bias);

@@ -73,6 +73,8 @@ struct Head {
   std::int64_t transform_width = 0;  // of its result; 0: of its input
   std::string activation{};
   Norm transform_norm{};
+  // masked: another behind the activation, back to the rows' width, and the activation again.
+  std::string second_transform{};
   std::string tied_bias{};    // masked: the full name of the bias that is the decoder's, too
   std::string apart_bias{};   // masked: the full name of one that is added behind the decoder (ESM)
   std::string more_rows{};    // masked: rows of the matrix beside the tied ones, [rest, vocab]

@@ -82,6 +82,15 @@ Value layer_cast(Eager& e, const Norm& norm, const Value& x, const Shape& shape)
   return norm.bias ? e.add(result, own("bias")) : result;
 }
 
+// I-BERT's, of which the difference to the mean is computed once.
+Value layer_by_hand(Eager& e, const Norm& norm, const Value& x, const Shape& shape) {
+  const Value difference = e.scaled(x);
+  const Value variance = e.reduce_last(e.apply(difference, Keeps::input));
+  const Value normed = e.divide(difference, e.apply(variance, Keeps::result));
+  const Value result = e.multiply(normed, e.parameter("weight", shape));
+  return norm.bias ? e.add(result, e.parameter("bias", shape)) : result;
+}
+
 }  // namespace
 
 std::string_view name_of(NormKind kind) {
@@ -107,6 +116,7 @@ std::string_view name_of(NormKind kind) {
     case NormKind::layer:
     case NormKind::layer_wide:
     case NormKind::layer_cast:
+    case NormKind::layer_by_hand:
     case NormKind::layer_apart:
       return "layer norm";
     case NormKind::layer_plain:
@@ -133,6 +143,8 @@ Value run(Eager& e, const Norm& norm, const Value& x) {
       return layer_wide(e, x, shape);
     case NormKind::layer_cast:
       return layer_cast(e, norm, x, shape);
+    case NormKind::layer_by_hand:
+      return layer_by_hand(e, norm, x, shape);
     case NormKind::scale: {
       const Value scaled = e.multiply(x, e.parameter("weight", shape));
       return e.add(scaled, e.parameter("bias", shape));

@@ -16,6 +16,7 @@
 //   layer       torch's layer_norm                      2Th (x) + 8T
 //   layer_wide  mean and variance by hand               4Th + 4Th + 4T + 4Th + 4h    Cohere
 //   layer_cast  layer_wide, cast before the weight      4Th + 4Th + 4T + 2Th         DeBERTa 1
+//   layer_by_hand the same in x's type, without casts  2Th + 2T + 2Th                I-BERT
 //   layer_plain no parameters, in fp32                  4Th + 8T                     OLMo
 //   layer_fixed layer without parameters                2Th + 8T
 //   layer_apart layer_fixed, then weight and bias     2Th + 8T + 2Th                Chameleon
@@ -46,6 +47,7 @@ enum class NormKind : std::uint8_t {
   layer,
   layer_wide,
   layer_cast,
+  layer_by_hand,
   layer_plain,
   layer_fixed,
   layer_apart,

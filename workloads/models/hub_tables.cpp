@@ -284,7 +284,8 @@ HubTable beside_text() {
                          {"^model.audio_tower.", "audio_tower."},
                          {"^model.vision_model.", "vision_model."},
                          {"^model.image_newline", "image_newline"},
-                         {"^model.multi_modal_projector.", "multi_modal_projector."}}},
+                         {"^model.multi_modal_projector.", "multi_modal_projector."},
+                         {"^language_model.", "language_model.model."}}},  // without a head
           {.families = {"qwen2_vl", "qwen2_5_vl"},
            .renamings = {{"^model.visual.", "visual."}, {"^model.language_model.", "model."}}},
           {.families = {"qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"},

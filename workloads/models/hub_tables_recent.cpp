@@ -47,7 +47,8 @@ HubTable pages_and_sounds() {
            .renamings = {{"^lm_head.", "language_model.lm_head."},
                          {"^model.language_model.", "language_model.model."},
                          {"^model.encoder.", "encoder."},
-                         {"^model.projector.", "projector."}}},
+                         {"^model.projector.", "projector."},
+                         {"^language_model.", "language_model.model."}}},
           {.families = {"fuyu"},
            .renamings = {{"^lm_head.", "language_model.lm_head."},
                          {"^model.language_model.", "language_model.model."},
@@ -150,7 +151,8 @@ HubTable llava_kin() {
   const std::vector<Renaming> llava = {{"^lm_head.", "language_model.lm_head."},
                                        {"^model.language_model.", "language_model.model."},
                                        {"^model.vision_tower.", "vision_tower."},
-                                       {"^model.multi_modal_projector.", "multi_modal_projector."}};
+                                       {"^model.multi_modal_projector.", "multi_modal_projector."},
+                                       {"^language_model.", "language_model.model."}};
   std::vector<Renaming> aria = llava;
   aria.insert(aria.end(), {{".experts.gate_up_proj", ".experts.fc1.weight"},
                            {".experts.down_proj", ".experts.fc2.weight"}});
@@ -164,6 +166,10 @@ HubTable llava_kin() {
            .renamings = {{"^lm_head.", "model.language_model.lm_head."},
                          {"^model.projector.", "model.vision_projector."}}},
           {.families = {"dinov3_convnext"}, .renamings = {{"^model.stages.", "stages."}}},
+          {.families = {"ultrabert"},
+           .renamings = {{"^model.", "ultrabert."}, {"^head.decoder.", "cls."}}},
+          {.families = {"ultravbert"},
+           .renamings = {{"^lm_head.", "head.decoder."}, {"^projection_head.", "head."}}},
           {.families = {"emu3"},
            .renamings = {{"^lm_head.", "text_model.lm_head."},
                          {"^model.text_model.", "text_model.model."},

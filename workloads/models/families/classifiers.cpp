@@ -17,17 +17,6 @@
 namespace shardsim::models {
 namespace {
 
-// Of a sequence, by its first token.
-struct SequenceClassifier {
-  std::string_view stem;
-  std::string_view transform = "classifier.dense";
-  std::string_view name = "classifier.out_proj";
-  std::string_view activation = "tanh";
-  std::string_view dropout_keys = "classifier_dropout|hidden_dropout_prob";
-  double dropout = 0.1;
-  bool drops_first = true;  // before the transform, too
-};
-
 constexpr std::string_view usual = "classifier_dropout|hidden_dropout_prob";
 
 constexpr std::array sequences = std::to_array<SequenceClassifier>(
@@ -62,7 +51,10 @@ constexpr std::array sequences = std::to_array<SequenceClassifier>(
      {"Data2VecText"},
      {"RobertaPreLayerNorm"},
      {"XLMRobertaXL"},
-     {"JinaEmbeddingsV3"}});
+     {"JinaEmbeddingsV3"},
+     {"Xmod"},
+     {"IBert", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
+     {"Tapas", "tapas.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1, false}});
 
 // Of each token, behind the masked model's dense module and norm where it has its name.
 struct TokenClassifier {
@@ -102,7 +94,9 @@ constexpr std::array tokens =
                                     {"Roberta"},
                                     {"RobertaPreLayerNorm"},
                                     {"XLMRoberta"},
-                                    {"XLMRobertaXL"}});
+                                    {"XLMRobertaXL"},
+                                    {"Xmod"},
+                                    {"IBert", "hidden_dropout_prob"}});
 
 // Where an answer starts and ends; DistilBERT alone drops before.
 constexpr std::array answers = std::to_array<std::string_view>({"Albert",
@@ -126,7 +120,9 @@ constexpr std::array answers = std::to_array<std::string_view>({"Albert",
                                                                 "RobertaPreLayerNorm",
                                                                 "SqueezeBert",
                                                                 "XLMRoberta",
-                                                                "XLMRobertaXL"});
+                                                                "XLMRobertaXL",
+                                                                "IBert",
+                                                                "Xmod"});
 
 // BERT's pretraining: whether two sentences follow each other, beside masked words or alone.
 struct SentencePairs {
@@ -165,29 +161,6 @@ constexpr std::array stops =
                                    {"T5", "classifier_dropout", 2, "transformer."},
                                    {"MT5", "classifier_dropout", 2, "transformer."},
                                    {"UMT5", "classifier_dropout", 2, "transformer."}});
-
-ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceClassifier& kind) {
-  const double rate = first_rate(c, kind.dropout_keys, kind.dropout);
-  if (c.text("classifier_pooling", "cls") != "cls") {
-    c.fail("classifier_pooling", "only \"cls\" is supported");
-  }
-  const std::string idle = spec.head.idle_pooler;
-  Head own;
-  if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
-  spec.head = {.kind = HeadKind::classification,
-               .name = std::string(kind.name),
-               .vocab = labels_of(c),
-               .bias = true,
-               .transform = std::string(kind.transform),
-               .transform_bias = own.transform_bias,
-               .activation = kind.activation.empty() ? c.activation("hidden_act", "gelu")
-                                                     : std::string(kind.activation),
-               .transform_norm = own.transform_norm,
-               .input_dropout = kind.drops_first ? rate : 0,
-               .dropout = rate};
-  if (idle != kind.transform) spec.head.idle_pooler = idle;
-  return spec;
-}
 
 ModelSpec token_classifier(const Config& c, ModelSpec spec, const TokenClassifier& kind) {
   const Head own = spec.head;
@@ -266,6 +239,29 @@ ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier&
 }
 
 }  // namespace
+
+ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceClassifier& kind) {
+  const double rate = first_rate(c, kind.dropout_keys, kind.dropout);
+  if (c.text("classifier_pooling", "cls") != "cls") {
+    c.fail("classifier_pooling", "only \"cls\" is supported");
+  }
+  const std::string idle = spec.head.idle_pooler;
+  Head own;
+  if (kind.transform == spec.head.transform) own = spec.head;  // with its norm (ModernBERT)
+  spec.head = {.kind = HeadKind::classification,
+               .name = std::string(kind.name),
+               .vocab = labels_of(c),
+               .bias = true,
+               .transform = std::string(kind.transform),
+               .transform_bias = own.transform_bias,
+               .activation = kind.activation.empty() ? c.activation("hidden_act", "gelu")
+                                                     : std::string(kind.activation),
+               .transform_norm = own.transform_norm,
+               .input_dropout = kind.drops_first ? rate : 0,
+               .dropout = rate};
+  if (idle != kind.transform) spec.head.idle_pooler = idle;
+  return spec;
+}
 
 double first_rate(const Config& c, std::string_view keys, double otherwise) {
   if (keys.empty()) return otherwise;

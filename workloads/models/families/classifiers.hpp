@@ -8,6 +8,21 @@
 
 namespace shardsim::models {
 
+// Of a sequence, by its first token: a dense module, an activation (none: hidden_act's) and the
+// classifier, behind dropouts of the rate under the first of the keys that the file gives.
+struct SequenceClassifier {
+  std::string_view stem;
+  std::string_view transform = "classifier.dense";
+  std::string_view name = "classifier.out_proj";
+  std::string_view activation = "tanh";
+  std::string_view dropout_keys = "classifier_dropout|hidden_dropout_prob";
+  double dropout = 0.1;
+  bool drops_first = true;  // before the transform, too
+};
+
+[[nodiscard]] ModelSpec sequence_classifier(const Config& c, ModelSpec spec,
+                                            const SequenceClassifier& kind);
+
 // Those that make the next token of such layers (BertLMHeadModel).
 [[nodiscard]] std::vector<Family> writing_encoder_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);

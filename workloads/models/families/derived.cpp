@@ -135,6 +135,9 @@ constexpr std::array encoders = std::to_array<Encoder>({{"Camembert"},
                                                         {"MegatronBert"},
                                                         {"RobertaPreLayerNorm"},
                                                         {"XLMRobertaXL"},
+                                                        {"IBert"},
+                                                        {"Tapas"},
+                                                        {"Xmod"},
                                                         {"ModernBert", false},
                                                         {"EuroBert", false}});
 
@@ -276,6 +279,11 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
     const Family both = *find(stem + "ForConditionalGeneration");
     derived.push_back({stem + "ForSequenceClassification", both.model_type,
                        [both](const Config& c) { return scored(c, both.read(c)); }});
+    if (stem != "Qwen3_5") continue;
+    derived.push_back({stem + "ForTokenClassification", both.model_type, [both](const Config& c) {
+                         static constexpr TokenDecoder usual{"Qwen3_5"};
+                         return tagged(c, both.read(c), usual);
+                       }});
   }
   for (const auto& [stem, writes] :
        std::to_array<std::array<std::string, 2>>({{"Flaubert", "WithLMHeadModel"},

@@ -185,7 +185,8 @@ constexpr std::array writers =
                            {"RobertaForCausalLM", "RobertaForMaskedLM"},
                            {"RobertaPreLayerNormForCausalLM", "RobertaPreLayerNormForMaskedLM"},
                            {"XLMRobertaForCausalLM", "XLMRobertaForMaskedLM"},
-                           {"XLMRobertaXLForCausalLM", "XLMRobertaXLForMaskedLM"}});
+                           {"XLMRobertaXLForCausalLM", "XLMRobertaXLForMaskedLM"},
+                           {"XmodForCausalLM", "XmodForMaskedLM"}});
 
 // Tokens see those before them where the file calls it a decoder; the loss is of the next in any
 // case.

@@ -123,11 +123,18 @@ constexpr std::array tables = {dense_families,
                                owl_families,
                                sam2_families,
                                rt_detr_families,
+<<<<<<< HEAD
                                doge_families,
                                cohere_compass_families,
                                latest_image_text_families,
                                latest_latent_families,
                                page_families};
+=======
+                               recent_encoder_families,
+                               encoder_pair_families,
+                               roberta_kin_families,
+                               page_encoder_families};
+>>>>>>> 7d91ae09 (Classes without a head by rule, multiple choice, pairs of encoder and decoder, and encoders)
 
 }  // namespace
 
@@ -139,7 +146,11 @@ const std::vector<Family>& families() {
       list.insert(list.end(), some.begin(), some.end());
     }
     const std::vector<Family> derived = derived_families(list);
-    list.insert(list.end(), derived.begin(), derived.end());
+    const std::vector<Family> bases = base_families(list);
+    const std::vector<Family> choices = choice_families(list);
+    for (const std::vector<Family>* more : {&derived, &bases, &choices}) {
+      list.insert(list.end(), more->begin(), more->end());
+    }
     return list;
   }();
   return all;

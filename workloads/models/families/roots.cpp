@@ -16,6 +16,14 @@ struct Roots {
                               &input.norm.name, &input.dropout_name, &input.project}) {
       change(*name);
     }
+    change(input.tasks);
+    for (TypeTable& table : input.more_types) change(table.name);
+    for (BesideTable& table : input.beside) change(table.name);
+    if (input.paths) change(input.paths->name);
+    if (input.boxes) {
+      BoxTables& boxes = *input.boxes;
+      for (std::string* name : {&boxes.x, &boxes.y, &boxes.height, &boxes.width}) change(*name);
+    }
   }
 
   void change(PatchEmbedding& input) const {
@@ -26,8 +34,20 @@ struct Roots {
     for (std::string& token : input.tokens) change(token);
   }
 
+  void change(MaskedRows& input) const {
+    for (std::string* name : {&input.project, &input.mask_token, &input.positions}) change(*name);
+  }
+
+  void change(AudioStem& input) const { change(input.prefix); }
+
+  void change(NoInput& /*input*/) const {}
+
   void change(Stack& stack) const {
-    for (std::string* name : {&stack.prefix, &stack.norm.name, &stack.project}) change(*name);
+    for (std::string* name :
+         {&stack.prefix, &stack.norm.name, &stack.project, &stack.idle_pooler}) {
+      change(*name);
+    }
+    if (stack.pool) change(stack.pool->name);
     for (std::string& module : stack.modules) change(module);
     for (LayerKind& kind : stack.kinds) {
       if (kind.shared) change(kind.shared->first);
@@ -47,8 +67,7 @@ struct Roots {
       change(stack.altup->project);
       change(stack.altup->back);
     }
-    if (auto* embedding = std::get_if<TokenEmbedding>(&stack.input)) change(*embedding);
-    if (auto* patches = std::get_if<PatchEmbedding>(&stack.input)) change(*patches);
+    std::visit([this](auto& input) { change(input); }, stack.input);
   }
 };
 
@@ -58,7 +77,11 @@ void replace_root(ModelSpec& spec, const std::string& from, const std::string& t
   const Roots roots{from, to};
   for (Stack& stack : spec.stacks) roots.change(stack);
   for (SharedTable& table : spec.shared) roots.change(table.name);
-  for (NamedParameter& one : spec.apart) roots.change(one.name);
+  for (NamedBuffer& buffer : spec.buffers) roots.change(buffer.name);
+  for (NamedParameter& one : spec.apart) {
+    roots.change(one.name);
+    roots.change(one.other_name);
+  }
   if (!spec.head.tied_to.empty()) roots.change(spec.head.tied_to);
 }
 

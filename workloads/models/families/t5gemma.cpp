@@ -1,6 +1,7 @@
 // T5Gemma: two Gemma 2, of which the second attends to the first.
 #include "workloads/models/families/decoder.hpp"
 #include "workloads/models/families/families.hpp"
+#include "workloads/models/families/roots.hpp"
 
 namespace shardsim::models {
 namespace {
@@ -86,10 +87,10 @@ Stack side_stack(const Config& c, const Side& side) {
   return stack;
 }
 
-ModelSpec t5gemma(const Config& c) {
+ModelSpec t5gemma_like(const Config& c) {
   const double dropout = c.rate("dropout_rate", 0);
   const double attention_dropout = c.rate("attention_dropout", 0);
-  c.pass_over({"classifier_dropout_rate", "vocab_size"});  // each side says its own
+  c.pass_over({"classifier_dropout_rate", "vocab_size", "is_encoder_decoder"});  // sides say more
   const std::optional<Config> encoder = c.sub("encoder");
   const std::optional<Config> decoder = c.sub("decoder");
   if (!encoder || !decoder) c.fail("encoder", "needs an object for each side");
@@ -105,10 +106,47 @@ ModelSpec t5gemma(const Config& c) {
   return spec;
 }
 
+// The encoder by itself, which classes below have where the file says that there is no decoder.
+void keep_encoder(ModelSpec& spec) {
+  spec.stacks.resize(1);
+  spec.stacks[0].role = StackRole::main;
+}
+
+ModelSpec t5gemma_encoder(const Config& c) {
+  if (c.flag("is_encoder_decoder", true)) {
+    c.fail("is_encoder_decoder", "the class is an encoder alone: only false is supported");
+  }
+  ModelSpec spec = t5gemma_like(c);
+  keep_encoder(spec);
+  replace_root(spec, "model.", "");
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+// Of the decoder's states, whose tokens are the text's, moved by one; of the encoder's without one.
+ModelSpec t5gemma_classifier(const Config& c, HeadRows rows) {
+  ModelSpec spec = t5gemma_like(c);
+  if (!c.flag("is_encoder_decoder", true)) keep_encoder(spec);
+  spec.head = {.kind = HeadKind::classification,
+               .name = "score.out_proj",
+               .vocab = labels_of(c),
+               .bias = true,
+               .fp32_loss = rows == HeadRows::each,
+               .rows = rows,
+               .dropout = c.rate("classifier_dropout_rate", 0)};
+  return spec;
+}
+
+ModelSpec t5gemma_sequences(const Config& c) { return t5gemma_classifier(c, HeadRows::picked); }
+ModelSpec t5gemma_tokens(const Config& c) { return t5gemma_classifier(c, HeadRows::each); }
+
 }  // namespace
 
 std::vector<Family> t5gemma_families() {
-  return {{"T5GemmaForConditionalGeneration", "t5gemma", t5gemma}};
+  return {{"T5GemmaForConditionalGeneration", "t5gemma", t5gemma_like},
+          {"T5GemmaEncoderModel", "t5gemma", t5gemma_encoder},
+          {"T5GemmaForSequenceClassification", "t5gemma", t5gemma_sequences},
+          {"T5GemmaForTokenClassification", "t5gemma", t5gemma_tokens}};
 }
 
 }  // namespace shardsim::models

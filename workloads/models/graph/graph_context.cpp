@@ -233,6 +233,7 @@ TensorId GraphContext::norm(const Norm& norm, const std::string& name, TensorId 
       break;
     case NormKind::layer:
     case NormKind::layer_cast:
+    case NormKind::layer_by_hand:
     case NormKind::layer_apart:
     case NormKind::layer_offset:
       has_bias = norm.bias;

@@ -54,6 +54,12 @@ TensorId masked(GraphContext& c, const Head& head, TensorId x) {
   if (!head.transform.empty()) {
     x = c.activate(head.activation, head.transform + ".act",
                    head_linear(c, head.transform, x, head.transform_bias, head.transform_width));
+    if (!head.second_transform.empty()) {
+      const Dim narrow = c.g.dims_of(x).back();
+      x = c.activate(head.activation, head.second_transform + ".act",
+                     c.linear({head.second_transform, {c.hidden}, narrow, head.transform_bias}, x,
+                              c.stream()));
+    }
     x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.g.dims_of(x).back().front()});
   }
   const LabelId vocab = c.label("vocab", head.vocab, LabelRole::vocab);
@@ -136,7 +142,7 @@ TensorId classification(GraphContext& c, const Head& head, TensorId x) {
   if (!head.transform.empty()) {
     x = head_linear(c, head.transform,
                     c.dropped(head.transform + ".dropout", x, head.input_dropout),
-                    head.transform_bias, 0);
+                    head.transform_bias, head.transform_width);
     x = c.activate(head.activation, head.transform + ".act", x);
     x = c.norm(head.transform_norm, head.transform_norm.name, x, {c.hidden});
   }

@@ -86,6 +86,53 @@ TensorId with_boxes(GraphContext& c, const BoxTables& boxes, TensorId x, LabelId
   return x;
 }
 
+TensorId with_more_types(GraphContext& c, const std::vector<TypeTable>& tables, TensorId x,
+                         LabelId width) {
+  for (const TypeTable& table : tables) {
+    const LabelId rows = c.label(table.name + "_rows", table.rows);
+    const TensorId numbers =
+        c.g.input(table.name + ".numbers", c.options.index_dtype, {{c.batch}, {c.sequence}});
+    const TensorId matrix = c.g.parameter(table.name + ".weight", {{rows}, {width}});
+    x = c.g.elementwise(Function::add, table.name + ".added",
+                        {x, c.g.embedding(table.name, numbers, matrix, c.g.dims_of(x))});
+  }
+  return x;
+}
+
+// Rows of the tags of a path, or of their numbers, side by side.
+TensorId steps_of_paths(GraphContext& c, const PathTables& paths, const std::string& list,
+                        std::int64_t rows_of_each, LabelId unit, LabelId whole) {
+  const LabelId rows = c.label(list + "_rows", rows_of_each);
+  std::vector<TensorId> parts;
+  for (std::int64_t i = 0; i < paths.depth; ++i) {
+    const std::string at = fmt::format("{}.{}.{}", paths.name, list, i);
+    const TensorId numbers =
+        c.g.input(at + ".numbers", c.options.index_dtype, {{c.batch}, {c.sequence}});
+    parts.push_back(c.g.embedding(at, numbers, c.g.parameter(at + ".weight", {{rows}, {unit}}),
+                                  {{c.batch}, {c.sequence}, {unit}}));
+  }
+  return c.g.concatenate(fmt::format("{}.{}", paths.name, list), parts,
+                         {{c.batch}, {c.sequence}, {whole}}, {unit, whole});
+}
+
+TensorId with_paths(GraphContext& c, const PathTables& paths, TensorId x, LabelId width) {
+  const LabelId unit = c.label("path_unit", paths.unit);
+  const LabelId whole = c.label("path_width", paths.depth * paths.unit);
+  constexpr std::int64_t wider = 4;
+  const LabelId inner = c.label("path_inner", wider * c.g.label_size(width));
+  const TensorId tags =
+      steps_of_paths(c, paths, "xpath_tag_sub_embeddings", paths.tags, unit, whole);
+  const TensorId numbers =
+      steps_of_paths(c, paths, "xpath_subs_sub_embeddings", paths.numbers, unit, whole);
+  const std::string up = paths.name + ".xpath_unitseq2_inner";
+  TensorId path = c.g.elementwise(Function::add, paths.name + ".sum", {tags, numbers});
+  path = c.linear({up, {inner}, {whole}, /*bias=*/true}, path, {{c.batch}, {c.sequence}, {inner}});
+  path = c.dropped(up + ".dropout", c.activate("relu", up + ".act", path), paths.dropout);
+  path =
+      c.linear({paths.name + ".inner2emb", {width}, {inner}, /*bias=*/true}, path, c.g.dims_of(x));
+  return c.g.elementwise(Function::add, paths.name + ".added", {x, path});
+}
+
 std::string beside(const std::string& module, const std::string& name) {
   const std::size_t dot = module.rfind('.');
   return GraphContext::inside(dot == std::string::npos ? "" : module.substr(0, dot), name);
@@ -132,7 +179,9 @@ TensorId enter(GraphContext& c, const TokenEmbedding& input) {
     const TensorId rows = c.g.embedding(input.tasks, tasks.numbers, tasks.table, tasks.result);
     x = c.g.elementwise(Function::add, beside(input.name, "tasks"), {x, rows});
   }
+  x = with_more_types(c, input.more_types, x, width);
   if (input.boxes) x = with_boxes(c, *input.boxes, x, width);
+  if (input.paths) x = with_paths(c, *input.paths, x, width);
   if (input.norm.exists()) x = c.norm(input.norm, input.norm.name, x, {width});
   x = c.dropped(input.name + ".dropout", x, input.dropout);
   if (input.masked) x = c.g.elementwise(Function::scale, input.name + ".masked", {x});
