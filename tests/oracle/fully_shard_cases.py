@@ -8,6 +8,9 @@ layer by layer, and the plan all at once; with units of the ends set_is_last_bac
 last unit gathered in vain; a mesh of replicas and context without dp_shard is sharded over both;
 ranks of a ring that see whole chunks alone keep one copy less of what attention makes than others."""
 
+import math
+import random
+
 DEFAULTS = {
     "batch": 1, "seq": 2048, "param_dtype": "bf16", "reduce_dtype": "fp32",
     "reshard_after_forward": True, "wrap": "blocks", "ac": "none", "optimizer": "fused", "clip": True,
@@ -87,14 +90,55 @@ CASES = [
 ]
 
 
+def case_of(number, model, axes, rank, settings):
+    """As the worker reads it."""
+    words = [f"{axis}{size}" for axis, size in axes.items()]
+    words += [f"{key}-{value}" for key, value in settings.items()]
+    name = "_".join(words).replace(" ", "").replace(",", "")
+    return {"id": f"{number:02d}-{model}-{name}", "model": MODELS[model],
+            "world_size": math.prod(axes.values()), "rank": rank,
+            "settings": DEFAULTS | axes | settings}
+
+
 def cases():
-    """As the worker reads them."""
-    for number, (model, axes, rank, settings) in enumerate(CASES):
-        words = [f"{axis}{size}" for axis, size in axes.items()]
-        words += [f"{key}-{value}" for key, value in settings.items()]
-        name = "_".join(words).replace(" ", "").replace(",", "")
-        world = 1
-        for size in axes.values():
-            world *= size
-        yield {"id": f"{number:02d}-{model}-{name}", "model": MODELS[model], "world_size": world,
-               "rank": rank, "settings": DEFAULTS | axes | settings}
+    for number, case in enumerate(CASES):
+        yield case_of(number, *case)
+
+
+def drawn_axes(choice, model):
+    axes = {"dp_shard": choice([2, 3, 4, 6, 8, 12, 16, 24])}
+    if choice([True, False, False]):
+        axes = {"dp_replicate": choice([2, 3])} | axes
+    if model.startswith(("gpt2", "mixtral")):
+        return axes
+    if choice([True, False, False]):
+        axes["cp"] = choice([2, 3, 4])
+    if choice([True, False]):
+        axes["tp"] = choice([2, 4] if model == "qwen2.5-7b" else [2, 4, 8])
+    return axes
+
+
+def drawn(seed, number):
+    """A case at random, but for what is known to differ."""
+    choose = random.Random(f"{seed} {number}")
+    choice = choose.choice
+    model = choice(sorted(MODELS))
+    axes = drawn_axes(choice, model)
+    settings = {"batch": choice([1, 1, 2, 3]), "ac": choice(["none", "full", "every-2"]),
+                "wrap": choice(["blocks", "blocks", "titan", "embed-head"]),
+                "reduce_dtype": choice(["fp32", "fp32", "bf16"]), "clip": choice([True, False]),
+                "optimizer": choice(["fused", "foreach", "sgd"]),
+                "reshard_after_forward": choice([True, True, False])}
+    settings["seq"] = 512 if model == "gpt2-medium" else choice([1, 2, 4]) * 1024
+    if "cp" in axes:
+        settings["seq"] = axes["cp"] * choice([1024, 2048])
+        settings["cp_load_balance"] = choice([True, False])
+    if "tp" in axes:
+        settings |= {"sp": choice([True, False]), "loss_parallel": choice([True, False])}
+    elif choice([True, False, False, False]):
+        settings["prefetch"] = EXPLICIT
+    if settings["wrap"] == "blocks" and choice([True, False]):
+        settings |= {"microbatches": choice([2, 3]), "no_sync": choice([True, False])}
+    elif model == "gpt2-medium":
+        settings["wrap"] = "blocks"
+    return case_of(number, model, axes, choose.randrange(math.prod(axes.values())), settings)

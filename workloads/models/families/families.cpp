@@ -123,18 +123,15 @@ constexpr std::array tables = {dense_families,
                                owl_families,
                                sam2_families,
                                rt_detr_families,
-<<<<<<< HEAD
                                doge_families,
                                cohere_compass_families,
                                latest_image_text_families,
                                latest_latent_families,
-                               page_families};
-=======
+                               page_families,
                                recent_encoder_families,
                                encoder_pair_families,
                                roberta_kin_families,
                                page_encoder_families};
->>>>>>> 7d91ae09 (Classes without a head by rule, multiple choice, pairs of encoder and decoder, and encoders)
 
 }  // namespace
 

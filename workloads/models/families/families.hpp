@@ -111,7 +111,6 @@ struct Family {
 [[nodiscard]] std::vector<Family> owl_families();
 [[nodiscard]] std::vector<Family> sam2_families();
 [[nodiscard]] std::vector<Family> rt_detr_families();
-<<<<<<< HEAD
 [[nodiscard]] std::vector<Family> doge_families();
 [[nodiscard]] std::vector<Family> cohere_compass_families();
 [[nodiscard]] std::vector<Family> latest_image_text_families();
@@ -119,12 +118,10 @@ struct Family {
 [[nodiscard]] std::vector<Family> zaya_families();
 [[nodiscard]] std::vector<Family> page_families();
 [[nodiscard]] std::vector<Family> t5gemma2_families();
-=======
 [[nodiscard]] std::vector<Family> recent_encoder_families();
 [[nodiscard]] std::vector<Family> page_encoder_families();
 [[nodiscard]] std::vector<Family> encoder_pair_families();
 [[nodiscard]] std::vector<Family> roberta_kin_families();
->>>>>>> 7d91ae09 (Classes without a head by rule, multiple choice, pairs of encoder and decoder, and encoders)
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> base_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> choice_families(const std::vector<Family>& known);
