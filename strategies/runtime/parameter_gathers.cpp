@@ -222,10 +222,10 @@ void ParameterGathers::gather_together(const std::vector<Gathered>& wanted, cons
   const std::vector<ValueId> arrived =
       builder_.bring_together(sources, shardings, Stream::gathers, unit, reason, items,
                               [&](TensorId a, TensorId b) { return units_.are_together(a, b); });
+  fulfil(targets, arrived, unit, items);
   if (runtime_.copied_out) {
     for (std::size_t i = begin; i < items.size(); ++i) builder_.hold_padding(items[i]);
   }
-  fulfil(targets, arrived, unit, items);
   add_cast(then_from, then_to);
   if (runtime_.copied_out && !targets.empty()) {
     items.push_back(builder_.copy(fmt::format("{} copies out", unit), targets, Stream::compute));

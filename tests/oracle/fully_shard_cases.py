@@ -135,7 +135,7 @@ def drawn(seed, number):
         settings["cp_load_balance"] = choice([True, False])
     if "tp" in axes:
         settings |= {"sp": choice([True, False]), "loss_parallel": choice([True, False])}
-    elif choice([True, False, False, False]):
+    elif settings["wrap"] != "titan" and choice([True, False, False, False]):
         settings["prefetch"] = EXPLICIT
     if settings["wrap"] == "blocks" and choice([True, False]):
         settings |= {"microbatches": choice([2, 3]), "no_sync": choice([True, False])}

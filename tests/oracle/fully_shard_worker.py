@@ -158,6 +158,9 @@ def tensor_parallel(model, mesh, settings):
             several = (S(1), None, None) if part == "self_attn" else (S(1),)
             plan[part] = PrepareModuleInput(input_layouts=several, desired_input_layouts=(
                 R(), None, None) if part == "self_attn" else (R(),))
+    # Of each head, whoever has it: its gradient is a sum over the axis.
+    plan |= {f"self_attn.{name}": SequenceParallel(sequence_dim=2, use_local_output=True)
+             for name in ("q_norm", "k_norm") if f"model.layers.0.self_attn.{name}" in present}
     if sequence:
         plan["input_layernorm"] = plan["post_attention_layernorm"] = SequenceParallel()
     for block in model.blocks():
@@ -267,6 +270,8 @@ class Held:
         # Gradients that are kept until their reduce-scatter is waited for.
         reduced = [held.reduce_scatter_input for group in groups
                    for held in group.comm_ctx.reduce_scatter_states]
+        reduced += [group._all_reduce_state.all_reduce_input for group in groups
+                    if group._all_reduce_state is not None]
         buffers = [getattr(self.model, name, None) for name in ("cos", "sin")]
         buffers += self.model.buffers()
         parts = {"unsharded_param": gathered, "sharded_param": kept,

@@ -153,10 +153,10 @@ class Mixture(nn.Module):
 class Block(nn.Module):
     def __init__(self, m, group):
         super().__init__()
-        self.input_layernorm = Norm(m["hidden_size"])
-        self.self_attn = Attention(m)
-        self.post_attention_layernorm = Norm(m["hidden_size"])
+        self.self_attn = Attention(m)  # registered as in Hugging Face's, which sums over tp follow
         self.mlp = Mixture(m, group) if m["num_local_experts"] else Mlp(m)
+        self.input_layernorm = Norm(m["hidden_size"])
+        self.post_attention_layernorm = Norm(m["hidden_size"])
 
     def forward(self, x, cos, sin):
         x = x + self.self_attn(self.input_layernorm(x), cos, sin)
