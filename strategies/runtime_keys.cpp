@@ -33,6 +33,7 @@ void read_runtime_keys(const JsonReader& json, Runtime& runtime) {
   read_enum(json, "await_reductions", runtime.reductions.awaited);
   read_choice(json, "checkpointed_calls", "repeated", runtime.repeats_calls);
   read_choice(json, "table_gradients", "whole", runtime.whole_table_gradients);
+  read_choice(json, "weighed_rows", "fp32", runtime.wide_rows);
   read_enum(json, "units", runtime.units);
   read_choice(json, "expert_units", "own", runtime.experts_apart);
   read_enum(json, "repeat_forward", runtime.repeats);
@@ -68,6 +69,7 @@ Json runtime_keys_to_json(const Runtime& runtime) {
           {"reduce_model_axis", enum_name("reduce_model_axis", runtime.reductions.model_sums)},
           {"checkpointed_calls", runtime.repeats_calls ? "repeated" : "kept"},
           {"table_gradients", runtime.whole_table_gradients ? "whole" : "part"},
+          {"weighed_rows", runtime.wide_rows ? "fp32" : "computed"},
           {"units", enum_name("units", runtime.units)},
           {"expert_units", runtime.experts_apart ? "own" : "with_layer"},
           {"loss_chunks", runtime.loss_chunks},

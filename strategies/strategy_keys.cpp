@@ -331,6 +331,11 @@ const std::vector<StrategyKey> key_table = {
      "part; whole of fsdp1 and fsdp2",
      "the gradient of a split table of embeddings: of the device's part, or of all rows, of which "
      "it takes its part then (DTensor)"},
+    {"weighed_rows",
+     {"computed", "fp32"},
+     "",
+     "computed; fp32 of torchtitan, unless it is compiled",
+     "experts' rows are multiplied by their scores in the type that is computed in, or in fp32"},
     {"repeat_forward",
      {"first", "when_needed", "to_end"},
      "",

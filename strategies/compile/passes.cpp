@@ -12,6 +12,7 @@
 #include "strategies/compile/kernel_lists.hpp"
 #include "strategies/compile/kernel_memory.hpp"
 #include "strategies/compile/stations.hpp"
+#include "strategies/compile/weighed_rows.hpp"
 #include "strategies/compile/word_reasons.hpp"
 #include "strategies/frameworks/framework.hpp"
 #include "strategies/layout/expert_layout.hpp"
@@ -110,6 +111,12 @@ void list_kernels(Compilation& c) {
   }
   if (spreads_loss) spread_split_loss(c.spmd);
   if (c.strategy.runtime.whole_table_gradients) make_whole_tables(c.spmd);
+  const bool op_by_op =
+      c.strategy.kernels.is_null() || kernel_choice(*c.strategy.kernels).stack == "eager";
+  if (c.strategy.runtime.wide_rows && op_by_op) {
+    weigh_rows_in_fp32(c.spmd,
+                       c.step.rematerialization.policy == Rematerialization::Policy::of_jax);
+  }
   if (c.strategy.runtime.returns_outputs && c.strategy.pipeline) keep_outputs(c.spmd);
   hold_rows(c.workload, c.spmd);
 }

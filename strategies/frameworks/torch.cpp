@@ -85,6 +85,7 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   options.runtime.units = UnitsOf::layers_and_ends;
   options.runtime.clips = true;
   options.runtime.whole_table_gradients = false;  // models/common/embedding.py, 0.3
+  options.runtime.wide_rows = true;
   options.runtime.returns_outputs = false;        // torchtitan 0.3.0, trainer.py
   if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
 }

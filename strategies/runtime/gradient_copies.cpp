@@ -18,7 +18,7 @@ std::vector<ValueId> GradientReductions::cast_to_reduce(std::vector<ValueId> gra
                                                         std::vector<Item>& items) {
   std::vector<BufferCategory> categories;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const bool moves = builder_.value(gradients[i]).sharding != to[i];
+    const bool moves = goes_through_arrays() || builder_.value(gradients[i]).sharding != to[i];
     categories.push_back(moves ? BufferCategory::communication : BufferCategory::gradients);
   }
   std::vector<ValueId> narrow;
@@ -84,23 +84,30 @@ std::vector<ValueId> GradientReductions::cast_gradients(
   return gradients;
 }
 
+// Of FSDP2, where there is anybody to reduce with: also what nobody else has, as experts that are
+// dealt out over all devices (_fsdp_collectives.py, foreach_reduce, world_size 1).
+bool GradientReductions::goes_through_arrays() const {
+  return runtime_.copies == GradientCopies::chunks && !data_axes_.empty();
+}
+
 // FSDP2's reduced array is another than that which was copied in, also where nothing is scattered
 // and replicas add it up in place (_fsdp_collectives.py, foreach_reduce).
 void GradientReductions::copy_to_sum(std::vector<ValueId>& gradients,
                                      const std::vector<Sharding>& to, std::string_view unit,
                                      std::vector<Item>& items) {
-  if (runtime_.copies != GradientCopies::chunks) return;
+  if (!goes_through_arrays()) return;
   std::vector<std::size_t> added;
   std::vector<ValueId> from;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Sharding& made = builder_.value(gradients[i]).sharding;
-    const bool is_added = made != to[i] && split_axes(made) == split_axes(to[i]);
-    if (!is_added) continue;
+    const bool is_copied = builder_.value(gradients[i]).category == BufferCategory::communication;
+    if (!is_copied || split_axes(made) != split_axes(to[i])) continue;
     added.push_back(i);
     from.push_back(gradients[i]);
   }
   if (from.empty()) return;
-  Item copy = builder_.copy(fmt::format("{} gradients to add up", unit), from, Stream::reductions);
+  // By the name of the calls beside it, with which it is held (compile/held_gradients.hpp).
+  Item copy = builder_.copy(std::string(unit), from, Stream::reductions);
   for (const std::size_t i : added) {
     const Value value = builder_.value(gradients[i]);
     gradients[i] = builder_.add_value(value.tensor, value.sharding, value.dtype,

@@ -86,6 +86,7 @@ class GradientReductions {
                                                     const std::vector<Sharding>& to,
                                                     std::string_view unit,
                                                     std::vector<Item>& items);
+  [[nodiscard]] bool goes_through_arrays() const;
   [[nodiscard]] bool reduces_now() const;  // anything, in a microbatch that is not the last
   // Behind: all, in the dtype that they are kept in.
   void copy_in(std::vector<ValueId>& cast, const std::vector<BufferCategory>& categories,

@@ -271,6 +271,7 @@ struct Runtime {
   Gathers gathers{};
   Reductions reductions{};
   bool repeats_calls = false;          // of a layer whose every other product is kept (keep_calls)
+  bool wide_rows = false;              // of experts, while they are weighed (weigh_rows_in_fp32)
   bool whole_table_gradients = false;  // of a split table of embeddings (make_whole_tables)
   std::optional<FlatParameters> flat_parameters = {};  // else these follow the layout
   std::optional<FlatOptimizer> flat_optimizer = {};    // the same

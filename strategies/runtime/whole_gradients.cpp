@@ -89,7 +89,7 @@ void GradientReductions::copy_sums(std::vector<ValueId>& sums,
   Item copy = builder_.copy(fmt::format("{} gradients copied in", unit), sums, Stream::compute);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const Value from = builder_.value(sums[i]);
-    if (from.sharding == targets[i]) continue;
+    if (from.sharding == targets[i] && !goes_through_arrays()) continue;
     sums[i] =
         builder_.add_value(from.tensor, from.sharding, from.dtype, BufferCategory::communication);
     copy.results.push_back(sums[i]);
@@ -103,6 +103,7 @@ void GradientReductions::reduce_sums(const std::vector<Write>& writes, const std
                                      std::vector<Item>& items) {
   auto [sums, targets, parameters] = together(writes);
   copy_sums(sums, parameters, targets, unit, items);
+  copy_to_sum(sums, targets, unit, items);
   keep(parameters, kept(bring_home(sums, targets, {unit, parameters}, items), unit, items));
 }
 

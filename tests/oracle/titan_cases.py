@@ -7,6 +7,9 @@ parallelism and other backends than partial_dtensor; biases behind GPT-OSS's att
 other rules under tensor parallelism; of latent attention over spmd_types under selective
 checkpoints one scatter is repeated elsewhere; tiny models keep 1 to 2 % of activations more."""
 
+import math
+import random
+
 DEFAULTS = {
     "seq": 2048, "batch": 1, "tp": 1, "cp": 1, "ep": 1, "dp_replicate": 1, "dp_shard": 1,
     "backend": "partial_dtensor", "ac": "none", "loss": "plain", "reshard": "default", "steps": 2,
@@ -41,13 +44,53 @@ CASES = [
 ]
 
 
+def case_of(number, family, flavor, layers, degrees, rank, settings):
+    """As the worker reads it."""
+    given = DEFAULTS | degrees | settings
+    given |= {"family": family, "flavor": flavor, "layers": layers}
+    words = [f"{key}{value}" for key, value in (degrees | settings).items()]
+    ranks = given["dp_replicate"] * given["dp_shard"] * given["cp"] * given["tp"]
+    return {"id": "-".join([f"titan-{number:02d}", family, flavor, *words]),
+            "model": {"model_type": family}, "world_size": ranks, "rank": rank,
+            "settings": given}
+
+
 def cases():
-    """As the worker reads them."""
-    for number, (family, flavor, layers, degrees, rank, settings) in enumerate(CASES):
-        given = DEFAULTS | degrees | settings
-        given |= {"family": family, "flavor": flavor, "layers": layers}
-        words = [f"{key}{value}" for key, value in (degrees | settings).items()]
-        ranks = given["dp_replicate"] * given["dp_shard"] * given["cp"] * given["tp"]
-        yield {"id": "-".join([f"titan-{number:02d}", family, flavor, *words]),
-               "model": {"model_type": family}, "world_size": ranks, "rank": rank,
-               "settings": given}
+    for number, case in enumerate(CASES):
+        yield case_of(number, *case)
+
+
+FLAVORS = [("llama3", "1B"), ("llama3", "8B"), ("llama3", "70B"), ("qwen3", "1.7B"),
+           ("qwen3", "4B"), ("qwen3", "8B"), ("qwen3", "14B"), ("qwen3", "32B"),
+           ("qwen3", "30B-A3B"), ("qwen3", "235B-A22B"), ("deepseek_v3", "16B"),
+           ("deepseek_v3", "671B"), ("gpt_oss", "20b"), ("gpt_oss", "120b")]
+TIED = {("llama3", "1B"), ("qwen3", "1.7B"), ("qwen3", "4B")}
+
+
+def drawn(seed, number):
+    """A case at random, but for what is known to differ."""
+    choose = random.Random(f"{seed} {number}")
+    choice = choose.choice
+    family, flavor = choice(FLAVORS)
+    is_tied = (family, flavor) in TIED
+    has_experts = family in ("deepseek_v3", "gpt_oss") or "-A" in flavor
+    degrees = {"dp_shard": choice([2, 4, 8])}
+    if choice([True, False, False]):
+        degrees["dp_replicate"] = 2
+    if choice([True, False]) and not is_tied and family != "gpt_oss":
+        degrees["tp"] = choice([2, 4])
+    if choice([True, False, False]) and family in ("llama3", "qwen3"):
+        degrees["cp"] = choice([2, 4])
+    if has_experts and choice([True, True, False]):
+        degrees["ep"] = choice([2, degrees["dp_shard"] * degrees.get("cp", 1)])
+    settings = {"seq": choice([2048, 4096]), "batch": choice([1, 2]),
+                "ac": choice(["none", "full", "selective"]), "loss": choice(["plain", "chunked"]),
+                "microbatches": choice([1, 1, 2]), "reshard": choice(["default", "always", "never"])}
+    if not is_tied:
+        settings["backend"] = choice(["partial_dtensor", "full_dtensor", "spmd_types"])
+    if family == "deepseek_v3" and "tp" in degrees and settings.get("backend") == "spmd_types":
+        settings["ac"] = "full"
+    layers = choice([3, 4]) + (family == "deepseek_v3")
+    return case_of(number, family, flavor, layers, degrees,
+                   choose.randrange(math.prod(degrees[axis] for axis in degrees if axis != "ep")),
+                   settings)
