@@ -264,7 +264,8 @@ def count_flops(case, batch, sequence):
         _, run = loss_of(model, case, batch, sequence, "cpu" if case.get("fake") else "meta")
         with FlopCounterMode(display=False) as forward:
             out = run()
-            loss = out.last_hidden_state.sum() if case.get("labels") == "none" else out.loss
+            states = "embeddings" if "Retrieval" in case["architecture"] else "last_hidden_state"
+            loss = out[states].sum() if case.get("labels") == "none" else out.loss
         with FlopCounterMode(display=False) as backward:
             loss.backward()
     return by_operator(forward), by_operator(backward)

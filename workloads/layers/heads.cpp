@@ -240,6 +240,9 @@ void run(Eager& e, const Head& head, const std::vector<Value>& outputs) {
     case HeadKind::pixels:
       pixels(e, head, x);
       break;
+    case HeadKind::embeddings:
+      unit_by_norm(e, run_linear(e, head.name, x, head.vocab, head.bias));
+      break;
     case HeadKind::none:
       break;
   }

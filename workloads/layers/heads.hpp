@@ -8,6 +8,7 @@
 //   pooler          dense and tanh of the first token: no loss but the sum
 //   contrastive     two projections, each to length one, and a scale (CLIP)
 //   pairs           the same of features as they are, each pair a yes or no of its own (SigLIP)
+//   embeddings      every row projected, of length one: no loss but the sum (ColPali)
 //   pixels          a patch's pixels for each row, the mean square of what is missing (MAE)
 //   none            the states themselves
 //
@@ -33,6 +34,7 @@ enum class HeadKind : std::uint8_t {
   contrastive,
   pairs,
   pixels,
+  embeddings,
   none
 };
 

@@ -19,7 +19,17 @@ void choose_keys(Eager& e, const KeyIndex& index, const Value& x, const Value& l
     return e.linear(without_gradient(from), weight);
   };
   const std::int64_t tokens = x.shape[1];
+  if (!index.input_norm.empty()) {
+    const Scope of(e, index.input_norm);
+    e.parameter("weight", {x.last()});
+    e.parameter("bias", {x.last()});
+  }
   const Value q = project(index.q, latent, index.heads * index.head_dim);
+  if (!index.learned_scale.empty()) {
+    const Scope of(e, index.learned_scale);
+    e.parameter("scale", {index.heads});
+    e.parameter("bias", {index.heads});
+  }
   const Value k = project(index.k, x, index.head_dim);
   {
     const Scope of(e, index.k_norm);
@@ -33,6 +43,17 @@ void choose_keys(Eager& e, const KeyIndex& index, const Value& x, const Value& l
                              index.heads * tokens, index.head_dim, tokens, shape);
   e.bmm(Eager::view(weights, {x.shape[0] * tokens, 1, index.heads}), scores, 1, index.heads, tokens,
         {x.shape[0], tokens, tokens});
+}
+
+// query [b, heads, s, d] times scale log(position) + bias of each head.
+Value scaled_by_learned(Eager& e, const LatentAttention& a, const Value& query) {
+  const Scope at(e, a.learned_scale);
+  const std::int64_t tokens = query.shape[2];
+  const Value places = e.constant(e.dtype(), {1, 1, tokens});
+  const Value scale = Eager::view(e.parameter("scale", {a.heads}), {1, a.heads, 1});
+  const Value bias = Eager::view(e.parameter("bias", {a.heads}), {1, a.heads, 1});
+  const Value factors = e.add(e.multiply(scale, places), bias);
+  return e.multiply(query, Eager::view(factors, {1, a.heads, tokens, 1}));
 }
 
 }  // namespace
@@ -49,6 +70,7 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   };
   Value q, gate_of_queries;
   if (a.q_rank == 0) {
+    if (a.index) choose_keys(e, *a.index, x, x);
     q = run_linear(e, "q_proj", x, a.heads * qk_dim, false);
   } else {
     const Value down = run_linear(e, "q_a_proj", x, a.q_rank, a.bias);
@@ -74,6 +96,7 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
     turn(e, rotary, context, q_rope, k_rope);
     query = e.copy(query);
   }
+  if (!a.learned_scale.empty()) query = scaled_by_learned(e, a, e.copy(query));
   if (a.scale_by_position) {
     query = e.multiply(query, e.constant(e.dtype(), {1, 1, sequence, 1}));
   }
@@ -84,8 +107,9 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   const std::int64_t of_index = a.index ? a.index->head_dim : 0;
   e.cache((a.kv_rank + a.rope_dim + of_index) * size_of(e.dtype()).count(), 0);
   if (a.sinks) e.parameter("sinks", {a.heads});
-  Value out = run_attention_kernel(e, query, key, value,
-                                   {.dropout = a.dropout, .by_heads = a.turned, .sinks = a.sinks});
+  Value out = run_attention_kernel(
+      e, query, key, value,
+      {.dropout = a.dropout, .by_heads = a.turned || !a.learned_scale.empty(), .sinks = a.sinks});
   if (a.gate_per_head) {
     const Value gate = run_linear(e, a.gate, x, a.heads, /*bias=*/false);
     const Value closed = a.narrow_gate ? gate : e.cast(gate, DType::f32);

@@ -22,6 +22,8 @@ struct KeyIndex {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   std::string q = "wq_b", k = "wk", k_norm = "k_norm", weights = "weights_proj";
+  std::string input_norm{};     // a layer norm of the stream that queries are made of, not a latent
+  std::string learned_scale{};  // as attention's
 
   bool operator==(const KeyIndex&) const = default;
 };
@@ -40,6 +42,9 @@ struct LatentAttention {
   bool scaled = false;             // latents times numbers (LongCat-Flash)
   bool complex_rotary = false;     // DeepSeek-V2's; V3 multiplies by cos and sin
   bool scale_by_position = false;  // queries times a number for each position (Mistral 4)
+  // A module of two numbers for each head: queries times scale log(position) + bias (Mistral Large
+  // 4). Its layers without positions have a rope_dim of 0.
+  std::string learned_scale{};
   std::string gate{};          // a projection of x whose sigmoid multiplies the result; empty: none
   bool gate_per_head = false;  // one number for each head, in fp32 (Ling 3)
   bool narrow_gate = false;    // not in fp32 (dots 3 Note)

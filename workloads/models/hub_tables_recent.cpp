@@ -111,6 +111,45 @@ HubTable ocr2_and_unified() {
                      {"embed_vision.pos_", "vision_embedder.pos_"}}}};
 }
 
+HubTable large_mistral_and_colpali() {
+  return {
+      {.families = {"colpali"},
+       .renamings = {{"^vlm.language_model.", "vlm.language_model.model."}}},
+      {.families = {"mistral_large4"},
+       .renamings = {{"^lm_head.", "output."},
+                     {"^model.language_model.embed_tokens.", "tok_embeddings."},
+                     {"^model.language_model.rotary_emb.alpha", "lerope.alpha"},
+                     {"^model.language_model.", ""},
+                     {"^model.multi_modal_projector.norm.", "pre_mm_projector_norm."},
+                     {"^model.multi_modal_projector.patch_merger.", "patch_merger."},
+                     {"^model.multi_modal_projector.linear_1.", "vision_language_adapter.w_in."},
+                     {"^model.multi_modal_projector.linear_2.", "vision_language_adapter.w_out."},
+                     {"^model.vision_tower.", "vision_encoder."},
+                     {".self_attn.", ".attention."},
+                     {".input_layernorm.", ".attention_norm."},
+                     {".post_attention_layernorm.", ".ffn_norm."},
+                     {".kv_a_layernorm.", ".kv_a_norm."},
+                     {".kv_a_proj_with_mqa.", ".wkv_a_with_mqa."},
+                     {".kv_b_proj.", ".wkv_b."},
+                     {".softmax_scaling.scale", ".ssmax_scaling.s"},
+                     {".softmax_scaling.bias", ".ssmax_scaling.b"},
+                     {".mlp.experts.", ".experts."},
+                     {".mlp.shared_experts.", ".shared_experts."},
+                     {".mlp.gate.", ".gate."},
+                     {".mlp.", ".feed_forward."},
+                     {".q_proj.", ".wq."},
+                     {".k_proj.", ".wk."},
+                     {".v_proj.", ".wv."},
+                     {".o_proj.", ".wo."},
+                     {".feed_forward.gate_proj.", ".feed_forward.w1."},
+                     {".feed_forward.down_proj.", ".feed_forward.w2."},
+                     {".feed_forward.up_proj.", ".feed_forward.w3."},
+                     {".shared_experts.gate_proj.", ".shared_experts.w1."},
+                     {".shared_experts.down_proj.", ".shared_experts.w2."},
+                     {".shared_experts.up_proj.", ".shared_experts.w3."}},
+       .experts = by_number}};
+}
+
 HubTable molmo() {
   return {{.families = {"molmo2"},
            .renamings = {{"^model.language_model.layers.", "model.transformer.blocks."},
@@ -301,8 +340,9 @@ HubTable large_encoders() {
 
 HubTable recent_hub_families() {
   HubTable all;
-  for (const auto make : {pages_and_sounds, unlimited, ocr2_and_unified, molmo, llava_kin,
-                          mixtures_of_baidu_and_ling, steps_and_minimax, large_encoders}) {
+  for (const auto make :
+       {pages_and_sounds, unlimited, ocr2_and_unified, large_mistral_and_colpali, molmo, llava_kin,
+        mixtures_of_baidu_and_ling, steps_and_minimax, large_encoders}) {
     HubTable some = make();
     all.insert(all.end(), std::make_move_iterator(some.begin()),
                std::make_move_iterator(some.end()));

@@ -148,10 +148,10 @@ std::optional<std::string> decoder_stem(const std::string& architecture) {
     const std::string stem = architecture.substr(0, architecture.size() - suffix.size());
     // XLM's, which has its model by itself; and of TrOCR no class has the layers alone.
     if (stem.ends_with("With") || stem == "TrOCR") return std::nullopt;
-    const bool has_both = stem == "Emu3" || stem == "Gemma3" || stem == "Gemma3n" ||
-                          stem == "Gemma4" || stem == "Gemma4Unified" || stem == "Llama4" ||
-                          stem == "MiniMaxM3VL" || stem == "Mllama" || stem == "Qwen3_5" ||
-                          stem == "Qwen3_5Moe";
+    const bool has_both = stem == "CohereCompass" || stem == "Dots3Note" || stem == "Emu3" ||
+                          stem == "Gemma3" || stem == "Gemma3n" || stem == "Gemma4" ||
+                          stem == "Gemma4Unified" || stem == "Llama4" || stem == "MiniMaxM3VL" ||
+                          stem == "Mllama" || stem == "Qwen3_5" || stem == "Qwen3_5Moe";
     return has_both ? stem + "Text" : stem;
   }
   return std::nullopt;

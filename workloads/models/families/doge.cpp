@@ -44,13 +44,15 @@ ModelSpec doge(const Config& c) {
   attention.kept = c.size("keep_window_size", 2048);
   attention.dropout = c.rate("attention_dropout", 0);
   const double dropout = c.rate("hidden_dropout", 0);
+  // Read before what holds it is made: an error on the way would leave that half made.
+  const Body read = feed_forward(c, n);
   LayerKind layer{.name = "full",
                   .branches = {{.before = {n.norm, "input_layernorm"},
                                 .body = Mixer{attention},
                                 .stream_scale = "input_residual",
                                 .dropout = dropout},
                                {.before = {n.norm, "post_attention_layernorm"},
-                                .body = feed_forward(c, n),
+                                .body = read,
                                 .stream_scale = "post_attention_residual",
                                 .dropout = dropout}}};
   return decoder(n, layer);

@@ -131,7 +131,8 @@ constexpr std::array tables = {dense_families,
                                recent_encoder_families,
                                encoder_pair_families,
                                roberta_kin_families,
-                               page_encoder_families};
+                               page_encoder_families,
+                               retrieval_families};
 
 }  // namespace
 

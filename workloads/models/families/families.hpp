@@ -115,13 +115,12 @@ struct Family {
 [[nodiscard]] std::vector<Family> cohere_compass_families();
 [[nodiscard]] std::vector<Family> latest_image_text_families();
 [[nodiscard]] std::vector<Family> latest_latent_families();
-[[nodiscard]] std::vector<Family> zaya_families();
 [[nodiscard]] std::vector<Family> page_families();
-[[nodiscard]] std::vector<Family> t5gemma2_families();
 [[nodiscard]] std::vector<Family> recent_encoder_families();
 [[nodiscard]] std::vector<Family> page_encoder_families();
 [[nodiscard]] std::vector<Family> encoder_pair_families();
 [[nodiscard]] std::vector<Family> roberta_kin_families();
+[[nodiscard]] std::vector<Family> retrieval_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> base_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> choice_families(const std::vector<Family>& known);

@@ -35,15 +35,7 @@ ModelSpec mistral3(const Config& c) {
   // Whatever its text says.
   ModelSpec spec = inside(read_text(text, "mistral"), "model.language_model.", "lm_head",
                           c.flag("tie_word_embeddings", true));
-  const std::int64_t hidden = add_pixtral_tower(spec, images, "model.vision_tower.");
-  const std::int64_t merge = c.size("spatial_merge_size", 2);
-  const std::int64_t out = spec.stacks.back().hidden;
-  const bool bias = c.flag("multimodal_projector_bias", false);
-  const std::string projector = "model.multi_modal_projector.";
-  add_norm(spec, projector + "norm", hidden, false);
-  add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
-  add_linear(spec, projector + "linear_1", out, hidden, bias);
-  add_linear(spec, projector + "linear_2", out, out, bias);
+  add_pixtral_projector(spec, c, add_pixtral_tower(spec, images, "model.vision_tower."));
   return spec;
 }
 

@@ -86,6 +86,8 @@ void add_qwen2_5_images(ModelSpec& spec, const Config& images, const std::string
 // InternVL's around a text model; `layers` of its tower.
 [[nodiscard]] ModelSpec internvl_like(const Config& c, std::string_view text, bool tied,
                                       const std::string& layers);
+// Mistral 3's: squares of patches are merged.
+void add_pixtral_projector(ModelSpec& spec, const Config& c, std::int64_t hidden);
 // LLaVA's projector, from `in` to the text's width.
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in);
 

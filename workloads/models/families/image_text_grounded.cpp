@@ -1,7 +1,7 @@
-// Models that name places in images: Kosmos-2 (arXiv:2306.14824), Florence-2 (arXiv:2311.06242). A
-// step here is one of text alone, as image_text.cpp has it.
+// Models that name places in images: Kosmos-2 (arXiv:2306.14824), Kosmos-2.5 (arXiv:2309.11419),
+// Florence-2 (arXiv:2311.06242). A step here is one of text alone, as image_text.cpp has it.
 //
-// Source: transformers 5.23.0, modeling_kosmos2.py, modeling_florence2.py.
+// Source: transformers 5.23.0, modeling_kosmos2.py, modeling_kosmos2_5.py, modeling_florence2.py.
 #include <fmt/format.h>
 
 #include "base/json.hpp"
@@ -11,17 +11,27 @@
 namespace shardsim::models {
 namespace {
 
-// Norms before the branches, and of what their last products read.
-ModelSpec kosmos2_text(const Config& c) {
+// What a file leaves out.
+struct KosmosSizes {
+  std::int64_t hidden = 2048, heads = 32, width = 8192, vocab = 65037;
+};
+
+Sizes kosmos_sizes(const Config& c, const KosmosSizes& usual) {
   Sizes n;
-  n.hidden = c.size("embed_dim", 2048);
+  n.hidden = c.size("embed_dim", usual.hidden);
   n.layers = c.layers("layers", 24);
-  n.heads = n.kv_heads = c.size("attention_heads", 32);
+  n.heads = n.kv_heads = c.size("attention_heads", usual.heads);
   n.head_dim = c.divided("embed_dim", n.hidden, "attention_heads", n.heads);
-  n.width = c.size("ffn_dim", 8192);
-  n.vocab = c.size("vocab_size", 65037);
+  n.width = c.size("ffn_dim", usual.width);
+  n.vocab = c.size("vocab_size", usual.vocab);
   n.activation = c.activation("activation_function", "gelu");
   c.pass_over({"layerdrop"});  // layers that a step leaves out at random are counted
+  return n;
+}
+
+// Norms before the branches, and of what their last products read.
+ModelSpec kosmos2_text(const Config& c) {
+  const Sizes n = kosmos_sizes(c, {});
   if (c.flag("add_cross_attention", false)) {
     c.fail("add_cross_attention", "only false is supported");
   }
@@ -48,6 +58,64 @@ ModelSpec kosmos2(const Config& c) {
   add_linear(spec, at + "dense", out, images.size("hidden_size"), true);
   for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"}) {
     add_linear(spec, at + "x_attn." + name, out, out, true);
+  }
+  return spec;
+}
+
+// Without norms of what attention's last product reads; images' tokens are of another type. What
+// enters the layers is dropped twice, of which one is here.
+ModelSpec kosmos2_5_text(const Config& c) {
+  const Sizes n = kosmos_sizes(c, {.hidden = 1536, .heads = 16, .width = 6144, .vocab = 108481});
+  Attention attention = fairseq_attention(c, n);
+  attention.dropout = c.rate("attention_dropout", 0);
+  Mlp mlp = fairseq_mlp(c, n, "ffn");
+  mlp.inner_norm = layer_norm("ffn_layernorm");
+  ModelSpec spec = fairseq_decoder(c, n, attention, mlp);
+  auto& input = std::get<TokenEmbedding>(spec.stacks[0].input);
+  input.scaled = true;                           // by 1, too
+  input.types = "text_model.model.segment_emb";  // where kosmos2_5 puts it
+  input.type_rows = 2;
+  return spec;
+}
+
+// Pix2Struct's encoder: rows of patches that say where they lie.
+ModelSpec kosmos2_5(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = nested(c, "vision_config");
+  const bool tied = c.flag("tie_word_embeddings", true);
+  const bool text_tied = text.flag("tie_word_embeddings", true);  // either ties
+  ModelSpec spec =
+      inside(kosmos2_5_text(text), "text_model.model.", "text_model.lm_head", tied || text_tied);
+  const std::int64_t hidden = images.size("hidden_size", 1536);
+  const std::int64_t heads = images.size("num_attention_heads", 24);
+  const std::int64_t inner = heads * images.size("head_dim", 64);
+  const std::int64_t width = images.size("intermediate_size", 3968);
+  const std::int64_t places = images.size("max_num_patches", 4096);
+  images.pass_over({"dense_act_fn", "dropout_rate", "attention_dropout"});
+  const std::string at = "vision_model.";
+  add_linear(spec, at + "embeddings.patch_projection", hidden,
+             images.size("patch_embed_hidden_size", 768), true);
+  add_table(spec, at + "embeddings.row_embedder", places, hidden);
+  add_table(spec, at + "embeddings.column_embedder", places, hidden);
+  add_norm(spec, at + "layernorm", hidden, false);
+  for (std::int64_t i = 0; i < images.layers("num_hidden_layers", 18); ++i) {
+    const std::string layer = fmt::format("{}encoder.layer.{}.", at, i);
+    for (const char* name : {"query", "key", "value"}) {
+      add_linear(spec, layer + "attention." + name, inner, hidden, false);
+    }
+    add_linear(spec, layer + "attention.output", hidden, inner, false);
+    add_linear(spec, layer + "mlp.wi_0", width, hidden, false);
+    add_linear(spec, layer + "mlp.wi_1", width, hidden, false);
+    add_linear(spec, layer + "mlp.wo", hidden, width, false);
+    add_norm(spec, layer + "pre_mlp_layer_norm", hidden, false);
+    add_norm(spec, layer + "pre_attention_layer_norm", hidden, false);
+  }
+  const std::int64_t out = spec.stacks.back().hidden;
+  const std::string between = "image_to_text_projection.";
+  spec.apart.push_back({between + "latent_query", {c.size("latent_query_num", 2048), out}});
+  add_linear(spec, between + "dense", out, hidden, true);
+  for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"}) {
+    add_linear(spec, between + "x_attn." + name, out, out, true);
   }
   return spec;
 }
@@ -154,6 +222,7 @@ ModelSpec florence2(const Config& c) {
 
 std::vector<Family> grounded_image_text_families() {
   return {{"Kosmos2ForConditionalGeneration", "kosmos-2", kosmos2},
+          {"Kosmos2_5ForConditionalGeneration", "kosmos-2.5", kosmos2_5},
           {"Florence2ForConditionalGeneration", "florence2", florence2}};
 }
 

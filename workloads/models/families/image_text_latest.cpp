@@ -1,7 +1,10 @@
-// Models of images and text of 2026: Muse Glimmer and Gemma 4's unified model, which has no towers.
-// A step here is one of text alone, as image_text.cpp has it.
+// Models of images and text of 2026: Muse Glimmer, Mistral Large 4, and Gemma 4's unified model,
+// which has no towers. A step here is one of text alone, as image_text.cpp has it.
 //
-// Source: transformers 5.23.0, modeling_muse_glimmer.py, modeling_gemma4_unified.py.
+// Source: transformers 5.23.0, modeling_X.py of each.
+#include <algorithm>
+#include <utility>
+
 #include "workloads/models/families/image_text.hpp"
 #include "workloads/models/families/key_sharing.hpp"
 
@@ -83,6 +86,91 @@ ModelSpec muse_glimmer(const Config& c) {
   return spec;
 }
 
+// DeepSeek-V3.2's attention without a latent of queries, these times learned numbers of each head;
+// every fourth layer has no positions. Some layers use the index of one before.
+LatentAttention mistral_large4_attention(const Config& c, const Sizes& n, bool turned, bool picks) {
+  LatentAttention a = read_latent(c, n);
+  a.q_rank = 0;
+  a.nope_dim = c.size("qk_nope_head_dim", 64);
+  if (!turned) {
+    a.nope_dim += std::exchange(a.rope_dim, 0);
+    a.turned = false;
+  }
+  a.learned_scale = "softmax_scaling";
+  a.chosen = c.size("index_topk", 2048);
+  if (picks) {
+    KeyIndex& index = a.index.emplace();
+    index.heads = c.size("index_n_heads", 32);
+    index.head_dim = c.size("index_head_dim", 128);
+    index.input_norm = "q_input_norm";
+    index.learned_scale = "softmax_scaling";
+  }
+  return a;
+}
+
+ModelSpec mistral_large4_text(const Config& c) {
+  const Sizes n = read_sizes(c, {});
+  c.pass_over({"layer_types", "index_layer_types", "head_dim", "qk_head_dim", "no_rope_layers",
+               "mlp_bias", "first_k_dense_replace", "index_topk_freq", "index_skip_topk_offset",
+               "index_topk_pattern", "indexer_types", "no_rope_layer_interval"});
+  const std::vector<std::int64_t> sources = c.integers("kv_source_layers");
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] != static_cast<std::int64_t>(i)) {
+      c.fail("kv_source_layers", "layers that read another's latents are not supported");
+    }
+  }
+  std::vector<std::int64_t> turned = c.integers("no_rope_layers");
+  const std::int64_t period = c.size("no_rope_layer_interval", 4);
+  for (auto i = static_cast<std::int64_t>(turned.size()); i < n.layers; ++i) {
+    turned.push_back((i + 1) % period != 0 ? 1 : 0);
+  }
+  const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
+  const std::int64_t offset = c.integer("index_skip_topk_offset", 2);
+  const std::string pattern = c.text("index_topk_pattern", "");
+  const auto indexes = layer_types(
+      c, n.layers,
+      [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool full = at < pattern.size()
+                              ? pattern[at] == 'F'
+                              : std::max<std::int64_t>(i - offset + 1, 0) % step == 0;
+        return std::string(full ? "full" : "shared");
+      },
+      "indexer_types");
+  const std::int64_t dense = c.count("first_k_dense_replace", 1);
+  const auto mlps = layer_types(
+      c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },
+      "mlp_layer_types");
+  Experts experts = deepseek_experts(c, n, 128, 4, 6144, 1);
+  experts.router.renormalize = Renormalize::in_place;
+  read_groups(c, experts.router, 1, 1);
+  const Mlp mlp = llama_mlp(n);
+  ModelSpec spec = decoder(n, Layers::of(n.layers, [&](std::int64_t i) {
+                             const auto at = static_cast<std::size_t>(i);
+                             const bool has = turned[at] != 0, picks = indexes[at] == "full";
+                             const bool plain = mlps[at] == "dense";
+                             const std::string name = std::string(plain ? "dense" : "experts") +
+                                                      (has ? "" : ", no positions") +
+                                                      (picks ? "" : ", the index before");
+                             const LatentAttention a = mistral_large4_attention(c, n, has, picks);
+                             if (plain) return latent_layer(n, name, a, mlp);
+                             return latent_layer(n, name, a, experts);
+                           }));
+  spec.buffers.push_back({"model.rotary_emb.alpha", {c.size("qk_rope_head_dim", 64) / 2}});
+  spec.head.soft_cap = c.cap("final_logit_softcapping", 30);
+  return spec;
+}
+
+ModelSpec mistral_large4(const Config& c) {
+  const Config text = nested(c, "text_config");
+  const Config images = images_of(c);
+  ModelSpec spec = inside(mistral_large4_text(text), "model.language_model.", "lm_head",
+                          is_tied(c, text, false));
+  for (NamedBuffer& buffer : spec.buffers) buffer.name = "model.language_model.rotary_emb.alpha";
+  add_pixtral_projector(spec, c, add_pixtral_tower(spec, images, "model.vision_tower."));
+  return spec;
+}
+
 // Patches of pixels and frames of sound are projected as they are.
 ModelSpec gemma4_unified(const Config& c) {
   const Config text = nested(c, "text_config");
@@ -117,6 +205,7 @@ ModelSpec gemma4_unified(const Config& c) {
 
 std::vector<Family> latest_image_text_families() {
   return {{"MuseGlimmerForConditionalGeneration", "muse_glimmer", muse_glimmer},
+          {"MistralLarge4ForConditionalGeneration", "mistral_large4", mistral_large4},
           {"Gemma4UnifiedForConditionalGeneration", "gemma4_unified", gemma4_unified}};
 }
 

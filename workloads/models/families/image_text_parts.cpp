@@ -249,6 +249,17 @@ std::int64_t add_tower(ModelSpec& spec, const Config& images, const std::string&
   return hidden;
 }
 
+void add_pixtral_projector(ModelSpec& spec, const Config& c, std::int64_t hidden) {
+  const std::int64_t merge = c.size("spatial_merge_size", 2);
+  const std::int64_t out = spec.stacks.back().hidden;
+  const bool bias = c.flag("multimodal_projector_bias", false);
+  const std::string projector = "model.multi_modal_projector.";
+  add_norm(spec, projector + "norm", hidden, false);
+  add_linear(spec, projector + "patch_merger.merging_layer", hidden, hidden * merge * merge, false);
+  add_linear(spec, projector + "linear_1", out, hidden, bias);
+  add_linear(spec, projector + "linear_2", out, out, bias);
+}
+
 void add_two_linears(ModelSpec& spec, const Config& c, std::int64_t in) {
   const std::int64_t out = spec.stacks.back().hidden;
   const bool bias = c.flag("multimodal_projector_bias", true);

@@ -218,6 +218,33 @@ ModelSpec emu3_text(const Config& c) {
   return decoder(n, layer);
 }
 
+// Moshi's decoder, of its text alone: a row of the table beside the vocabulary's, tables of
+// positions made in each layer, gate and up of one product (transformers 5.23, modeling_moshi.py).
+ModelSpec moshi(const Config& c) {
+  Sizes n = read_sizes(c, {.width_keys = "ffn_dim", .width = 22528});
+  n.norm = NormKind::rms_cast;
+  static_cast<void>(c.divided("hidden_size", n.hidden, "num_attention_heads", n.heads));
+  c.pass_over({"audio_vocab_size", "num_codebooks", "audio_encoder_config", "depth_decoder_config",
+               "sliding_window", "tie_word_embeddings"});
+  Attention attention = llama_attention(c, n);
+  set_biases(attention, false, false);
+  attention.q = "q_proj.linear";
+  attention.k = "k_proj.linear";
+  attention.v = "v_proj.linear";
+  attention.o = "o_proj.linear";
+  attention.rotary.each_layer = true;
+  Mlp mlp = llama_mlp(n);
+  mlp.form = MlpForm::fused_gate;
+  mlp.up = "fc1";
+  mlp.down = "fc2";
+  if (n.width % 2 != 0) c.fail("ffn_dim", "is not even");
+  mlp.width = n.width / 2;
+  ModelSpec spec = decoder(n, llama_layer(n, "full", attention, mlp));
+  std::get<TokenEmbedding>(spec.stacks[0].input).vocab = n.vocab + 1;
+  set_tied(spec, false);  // whatever the file says
+  return spec;
+}
+
 // Sinks everywhere; full layers without positions, or with what layer_rope_theta says.
 ModelSpec granite_swa(const Config& c) {
   const Sizes n = read_sizes(c, {.kv_heads = 4, .tied = true});
@@ -264,7 +291,8 @@ std::vector<Family> llama_kin_families() {
           {"Jais2ForCausalLM", "jais2", jais2},
           {"ApertusForCausalLM", "apertus", apertus},
           {"Emu3ForCausalLM", "emu3_text_model", emu3_text},
-          {"GraniteSWAForCausalLM", "granite_swa", granite_swa}};
+          {"GraniteSWAForCausalLM", "granite_swa", granite_swa},
+          {"MoshiForCausalLM", "moshi", moshi}};
 }
 
 }  // namespace shardsim::models

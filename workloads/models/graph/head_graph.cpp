@@ -200,6 +200,14 @@ TensorId unit_features(GraphContext& c, const std::string& projection, TensorId 
   return c.g.norm(Function::rms_norm, projection + ".unit", projected, {}, {features});
 }
 
+// Of every row, of length one.
+TensorId unit_rows(GraphContext& c, const Head& head, TensorId x) {
+  const LabelId features = c.label("features", head.vocab);
+  const TensorId rows = c.linear({head.name, {features}, {c.hidden}, head.bias}, x,
+                                 {{c.batch}, {c.sequence}, {features}});
+  return c.g.norm(Function::rms_norm, head.name + ".unit", rows, {}, {features});
+}
+
 TensorId contrastive(GraphContext& c, const Head& head, TensorId x) {
   c.note("the loss of pairs is over the batch of all devices, whose texts' features are gathered");
   const LabelId features = c.label("features", head.vocab);
@@ -289,6 +297,8 @@ TensorId add_head(GraphContext& c, const Stack& stack, TensorId x) {
       return pairs(c, stack, x);
     case HeadKind::pixels:
       return pixels(c, head, x);
+    case HeadKind::embeddings:
+      return mean_of_states(c, unit_rows(c, head, x));
     case HeadKind::none:
       return mean_of_states(c, x);
   }

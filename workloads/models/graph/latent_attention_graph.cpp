@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "workloads/models/graph/graph_context.hpp"
+#include "workloads/models/graph/key_index_graph.hpp"
 
 // Down to a latent, a norm, up to heads (DeepSeek-V2, arXiv:2405.04434), as Megatron splits it:
 // what makes latents is whole on every device, what makes heads of them is split by heads.
@@ -39,7 +40,7 @@ class LatentAttentionGraph {
         heads_(c.label("heads", a.heads, LabelRole::heads)),
         qk_(c.label("qk_dim", a.nope_dim + a.rope_dim)),
         nope_(c.label("nope_dim", a.nope_dim)),
-        rope_(c.label("rope_dim", a.rope_dim)),
+        rope_(a.rope_dim > 0 ? c.label("rope_dim", a.rope_dim) : nope_),
         value_(c.label("value_dim", a.value_dim)) {}
 
   TensorId build(TensorId x) {
@@ -91,7 +92,8 @@ class LatentAttentionGraph {
     TensorId q = c_.g.concatenate(
         at_ + ".query", {c_.g.linear(up + ".keys", q_nope, halves[0], by_heads(rank)), q_rope},
         by_heads(both), {both, rank, rope_});
-    if (a_.scale_by_position) q = scale_by_position(c_, at_ + ".q_scaled", q);
+    c_.refuse_if(!a_.learned_scale.empty(), "a decoding step of queries with a learned scale");
+    q = scaled_query(q);
     const TensorId out =
         c_.g.attention(at_ + ".attention", q, keys, values, both, {{tokens, tokens}},
                        {.added = sinks(), .value_dim = rank, .merges = true});
@@ -138,6 +140,9 @@ class LatentAttentionGraph {
   // Latents, and turned parts of keys behind them.
   TensorId keep(const KeyLatent& down) {
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
+    if (down.rope == no_tensor) {
+      return c_.keep(at_ + ".latents", {down.latent}, c_.g.dims_of(down.latent));
+    }
     return c_.keep(at_ + ".latents", {down.latent, down.rope}, {{c_.batch}, {c_.sequence}, {both}});
   }
 
@@ -186,6 +191,11 @@ class LatentAttentionGraph {
   KeyLatent key_parts(TensorId x, LabelId rank) {
     const LabelId both = c_.label("kv_a", a_.kv_rank + a_.rope_dim);
     const TensorId latent = latent_of("kv_a_proj_with_mqa", x, both);
+    if (a_.rope_dim == 0) {
+      const Dims dims{{c_.batch}, {c_.sequence}, {rank}};
+      const std::string name = at_ + ".latent";
+      return {c_.g.slices(name, latent, {{name, dims}}, {both, rank}).front(), no_tensor};
+    }
     const std::vector<TensorId> parts =
         c_.g.slices(at_ + ".kv_a.parts", latent,
                     {{at_ + ".latent", {{c_.batch}, {c_.sequence}, {rank}}},
@@ -231,7 +241,7 @@ class LatentAttentionGraph {
     TensorId k_rope = down.rope;
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     if (a_.turned) turn(c_, rotary(), at_, rope_, q_rope, k_rope);
-    if (splits()) c_.g.leave_gradient_apart(k_rope);
+    if (splits() && k_rope != no_tensor) c_.g.leave_gradient_apart(k_rope);
     if (c_.options.cache) static_cast<void>(keep({down.latent, k_rope}));
     const LabelId up = c_.label("kv_b", a_.nope_dim + a_.value_dim);
     const TensorId expanded = c_.linear({inside("kv_b_proj"), {heads_, up}, {rank}},
@@ -240,9 +250,10 @@ class LatentAttentionGraph {
         c_.g.slices(at_ + ".kv_b.parts", expanded,
                     {{at_ + ".k_nope", by_heads(nope_)}, {at_ + ".value", by_heads(value_)}},
                     {up, nope_, value_});
-    const TensorId k_all = c_.g.expand(at_ + ".k_rope.heads", k_rope, by_heads(rope_));
-    TensorId query = joined(at_ + ".query", q_nope, q_rope);
-    if (a_.scale_by_position) query = scale_by_position(c_, at_ + ".q_scaled", query);
+    const TensorId k_all = k_rope == no_tensor
+                               ? no_tensor
+                               : c_.g.expand(at_ + ".k_rope.heads", k_rope, by_heads(rope_));
+    const TensorId query = scaled_query(joined(at_ + ".query", q_nope, q_rope));
     return {query, joined(at_ + ".key", keys_values[0], k_all), keys_values[1]};
   }
 
@@ -259,6 +270,7 @@ class LatentAttentionGraph {
 
   TensorId queries(TensorId x) {
     if (a_.q_rank == 0) {
+      if (a_.index) choose_keys(c_, a_, at_, x, x, c_.hidden);
       const GraphBuilder::Within part(c_.g, OpPart::from_latents);
       return c_.linear({inside("q_proj"), {heads_, qk_}, {c_.hidden}}, own("q_proj", x),
                        by_heads(qk_));
@@ -277,7 +289,7 @@ class LatentAttentionGraph {
   }
   TensorId raised(TensorId latent, TensorId x) {
     const LabelId rank = c_.label("q_rank", a_.q_rank);
-    if (a_.index) choose_keys(*a_.index, x, latent, rank);
+    if (a_.index) choose_keys(c_, a_, at_, x, latent, rank);
     if (a_.gated_queries) return raised_with_gate(latent, rank);
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
     return c_.linear({inside("q_b_proj"), {heads_, qk_}, {rank}}, gathered("q_b_proj", latent),
@@ -300,50 +312,12 @@ class LatentAttentionGraph {
     return parts[0];
   }
 
-  // Scores of all keys, and the largest of each query: whole on every device, without gradient.
-  void choose_keys(const KeyIndex& index, TensorId x, TensorId latent, LabelId rank) {
-    c_.note(
-        "attention computes the keys that the index picks, as kernels for sparse attention do; "
-        "the index has no gradient");
-    const std::string at = inside(index.name);
-    const LabelId heads = c_.label("index_heads", index.heads);
-    const LabelId dim = c_.label("index_dim", index.head_dim);
-    const auto project = [&](const std::string& name, TensorId from, const Dim& out, LabelId in,
-                             Dims to) {
-      const std::string full = GraphContext::inside(at, name);
-      const TensorId weight = c_.g.untrained_parameter(full + ".weight", {out, {in}});
-      return c_.g.linear(full, from, weight, std::move(to));
-    };
-    const Dims rows{{c_.batch}, {c_.sequence}};
-    const TensorId q =
-        project(index.q, latent, {heads, dim}, rank, {{c_.batch}, {c_.sequence}, {heads}, {dim}});
-    TensorId k = project(index.k, x, {dim}, c_.hidden, {{c_.batch}, {c_.sequence}, {dim}});
-    const std::string norm = GraphContext::inside(at, index.k_norm);
-    k = c_.g.norm(Function::layer_norm, norm, k,
-                  {c_.g.untrained_parameter(norm + ".weight", {{dim}}),
-                   c_.g.untrained_parameter(norm + ".bias", {{dim}})},
-                  {dim});
-    const TensorId weights =
-        project(index.weights, x, {heads}, c_.hidden, {{c_.batch}, {c_.sequence}, {heads}});
-    const LabelId seen = c_.is_decoding() ? c_.seen_tokens() : c_.key_sequence;
-    const Dims result{{c_.batch}, {c_.sequence}, {seen}};
-    TensorId sums = no_tensor;
-    if (c_.options.cache) {  // heads' scores stay within a kernel
-      const TensorId kept = c_.keep(at + ".keys", {k}, {{c_.batch}, {c_.sequence}, {dim}});
-      sums = c_.is_decoding()
-                 ? c_.g.linear(at + ".scores", q, kept, result, weights)
-                 : c_.g.product_with_all(at + ".scores", q, k, result, c_.sequence, seen, weights);
-    } else {
-      const TensorId scores = c_.g.product_with_all(
-          at + ".scores", q, k, {{c_.batch}, {c_.sequence}, {heads}, {seen}}, c_.sequence, seen);
-      sums = c_.g.linear(at + ".sums", scores, weights, result);
-    }
-    const LabelId picked = c_.label("chosen_keys", std::min(c_.g.label_size(seen), a_.chosen));
-    c_.g.top_k(at + ".top_k", sums, seen, picked);
-  }
-
   void split_queries(TensorId q, TensorId& q_nope, TensorId& q_rope) {
     const GraphBuilder::Within part(c_.g, OpPart::from_latents);
+    if (a_.rope_dim == 0) {
+      q_nope = q;
+      return;
+    }
     const std::vector<TensorId> parts =
         c_.g.slices(at_ + ".query.parts", q,
                     {{at_ + ".q_nope", by_heads(nope_)}, {at_ + ".q_rope_in", by_heads(rope_)}},
@@ -356,7 +330,21 @@ class LatentAttentionGraph {
     return a_.scaled ? c_.g.elementwise(Function::scale, c_.g.name_of(x) + ".scaled", {x}) : x;
   }
 
+  TensorId scaled_query(TensorId q) {
+    if (a_.scale_by_position) q = scale_by_position(c_, at_ + ".q_scaled", q);
+    if (a_.learned_scale.empty()) return q;
+    const std::string at = inside(a_.learned_scale);
+    const Dim heads{heads_};
+    TensorId factors = c_.g.constant(at + ".places", c_.g.compute_dtype(), {{c_.sequence}, heads});
+    factors = c_.g.elementwise(Function::multiply, at + ".scaled",
+                               {factors, c_.g.parameter(at + ".scale", {heads})});
+    factors = c_.g.elementwise(Function::add, at + ".moved",
+                               {factors, c_.g.parameter(at + ".bias", {heads})});
+    return c_.g.elementwise(Function::multiply, at_ + ".q_scaled", {q, factors});
+  }
+
   TensorId joined(const std::string& name, TensorId nope, TensorId rope) {
+    if (rope == no_tensor) return nope;
     return c_.g.concatenate(name, {nope, rope}, by_heads(qk_), {qk_, nope_, rope_});
   }
 
