@@ -132,3 +132,23 @@ TEST_CASE("Neighbours, and sums of blocks beside them") {
         projections + 4 * b * n * d * t * (3 * (radius + 1) + sums) + 4 * b * sums * h * n * d +
             2 * b * t * sums * h);
 }
+
+TEST_CASE("A mask made of values costs its product and the kernel's scores") {
+  const std::int64_t b = 2, t = 16, h = 32, n = 4, kv = 2, d = 8;
+  DynamicMaskAttention attention{.heads = n, .kv_heads = kv, .head_dim = d, .kept = 4};
+  attention.rotary.dims = d;
+  attention.norm = {NormKind::rms, ""};
+  const std::int64_t projections = 2 * b * t * h * (2 * n * d + 2 * kv * d);
+  const std::int64_t mask = 2 * b * t * kv * d * kv;
+  const std::int64_t scores = 4 * b * n * t * t * d;
+  CHECK(forward_flops(Mixer{attention}, {b, t, h}) == projections + mask + scores);
+}
+
+TEST_CASE("Experts that are rows of tables cost two products of a token's rows") {
+  const std::int64_t b = 2, t = 16, h = 32, width = 24, keys = 5, chosen = 3;
+  const Mixer mixer{
+      RetrievedExperts{.width = width, .experts = 27, .keys = keys, .per_token = chosen}};
+  const std::int64_t dense = 3 * 2 * b * t * h * width;
+  const std::int64_t router = 2 * b * t * h * 2 * keys;
+  CHECK(forward_flops(mixer, {b, t, h}) == dense + router + 2 * 2 * b * t * chosen * h);
+}
