@@ -56,6 +56,52 @@ Value scaled_by_learned(Eager& e, const LatentAttention& a, const Value& query) 
   return e.multiply(query, Eager::view(factors, {1, a.heads, tokens, 1}));
 }
 
+Value normed(Eager& e, const LatentAttention& a, const char* name, const Value& latent) {
+  Norm norm = a.norm;
+  norm.name = name;
+  return run(e, norm, latent);
+}
+
+// Queries of all heads, and of a product that makes it, too, the gate of the result.
+struct Queries {
+  Value q, gate;
+};
+
+Queries queries_of(Eager& e, const LatentAttention& a, const Value& x) {
+  const std::int64_t qk_dim = a.nope_dim + a.rope_dim;
+  if (a.q_rank == 0) {
+    if (a.index) choose_keys(e, *a.index, x, x);
+    return {run_linear(e, "q_proj", x, a.heads * qk_dim, false), {}};
+  }
+  const Value latent =
+      normed(e, a, "q_a_layernorm", run_linear(e, "q_a_proj", x, a.q_rank, a.bias));
+  if (a.index) choose_keys(e, *a.index, x, latent);
+  if (!a.gated_queries) return {run_linear(e, "q_b_proj", latent, a.heads * qk_dim, false), {}};
+  const Value both = e.copy(latent, {x.shape[0], x.shape[1], 2 * a.q_rank});
+  const Value q = run_linear(e, "q_gate_proj", both, a.heads * (qk_dim + a.value_dim), false);
+  return {q, e.copy(q, {x.shape[0], x.shape[1], a.heads * a.value_dim})};
+}
+
+// The result times what gates let through.
+Value opened(Eager& e, const LatentAttention& a, const Value& x, const Value& gate_of_queries,
+             const Value& out) {
+  if (a.gated_queries) {
+    const Value open = e.apply(e.cast(gate_of_queries, DType::f32), Keeps::result);
+    return e.cast(e.multiply(out, open), e.dtype());
+  }
+  if (a.gate_per_head) {
+    const Value gate = run_linear(e, a.gate, x, a.heads, /*bias=*/false);
+    const Value closed = a.narrow_gate ? gate : e.cast(gate, DType::f32);
+    const Value open = e.cast(e.apply(closed, Keeps::result), e.dtype());
+    const Shape by_head{out.shape[0], out.shape[1], a.heads, a.value_dim};
+    const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
+    return Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
+  }
+  if (a.gate.empty()) return out;
+  const Value gate = run_linear(e, a.gate, x, out.last(), /*bias=*/false);
+  return e.multiply(out, e.apply(gate, Keeps::result));
+}
+
 }  // namespace
 
 Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) {
@@ -63,29 +109,10 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   const std::int64_t batch = x.shape[0];
   const std::int64_t sequence = x.shape[1];
   const std::int64_t qk_dim = a.nope_dim + a.rope_dim;
-  const auto normed = [&](const char* name, const Value& latent) {
-    Norm norm = a.norm;
-    norm.name = name;
-    return run(e, norm, latent);
-  };
-  Value q, gate_of_queries;
-  if (a.q_rank == 0) {
-    if (a.index) choose_keys(e, *a.index, x, x);
-    q = run_linear(e, "q_proj", x, a.heads * qk_dim, false);
-  } else {
-    const Value down = run_linear(e, "q_a_proj", x, a.q_rank, a.bias);
-    q = normed("q_a_layernorm", down);
-    if (a.index) choose_keys(e, *a.index, x, q);
-    if (a.gated_queries) {
-      const Value both = e.copy(q, {batch, sequence, 2 * a.q_rank});
-      q = run_linear(e, "q_gate_proj", both, a.heads * (qk_dim + a.value_dim), false);
-      gate_of_queries = e.copy(q, {batch, sequence, a.heads * a.value_dim});
-    } else {
-      q = run_linear(e, "q_b_proj", q, a.heads * qk_dim, false);
-    }
-  }
+  const auto [q, gate] = queries_of(e, a, x);
   const Value both = run_linear(e, "kv_a_proj_with_mqa", x, a.kv_rank + a.rope_dim, a.bias);
-  const Value latent = normed("kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
+  const Value latent =
+      normed(e, a, "kv_a_layernorm", Eager::view(both, {batch, sequence, a.kv_rank}));
   Value q_rope = Eager::view(q, {batch, a.heads, sequence, a.rope_dim});
   Value k_rope = Eager::view(both, {batch, 1, sequence, a.rope_dim});
   Value query = Eager::view(q, {batch, a.heads, sequence, qk_dim});
@@ -107,25 +134,10 @@ Value run(Eager& e, const LatentAttention& a, const Value& x, Context& context) 
   const std::int64_t of_index = a.index ? a.index->head_dim : 0;
   e.cache((a.kv_rank + a.rope_dim + of_index) * size_of(e.dtype()).count(), 0);
   if (a.sinks) e.parameter("sinks", {a.heads});
-  Value out = run_attention_kernel(
+  const Value out = run_attention_kernel(
       e, query, key, value,
       {.dropout = a.dropout, .by_heads = a.turned || !a.learned_scale.empty(), .sinks = a.sinks});
-  if (a.gate_per_head) {
-    const Value gate = run_linear(e, a.gate, x, a.heads, /*bias=*/false);
-    const Value closed = a.narrow_gate ? gate : e.cast(gate, DType::f32);
-    const Value open = e.cast(e.apply(closed, Keeps::result), e.dtype());
-    const Shape by_head{out.shape[0], out.shape[1], a.heads, a.value_dim};
-    const Value wide = Eager::view(open, {out.shape[0], out.shape[1], a.heads, 1});
-    out = Eager::view(e.multiply(Eager::view(out, by_head), wide), out.shape);
-  } else if (!a.gate.empty()) {
-    const Value gate = run_linear(e, a.gate, x, out.last(), /*bias=*/false);
-    out = e.multiply(out, e.apply(gate, Keeps::result));
-  }
-  if (a.gated_queries) {
-    const Value open = e.apply(e.cast(gate_of_queries, DType::f32), Keeps::result);
-    out = e.cast(e.multiply(out, open), e.dtype());
-  }
-  return run_linear(e, "o_proj", out, x.last(), a.bias);
+  return run_linear(e, "o_proj", opened(e, a, x, gate, out), x.last(), a.bias);
 }
 
 }  // namespace shardsim::models
