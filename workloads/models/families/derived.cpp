@@ -20,18 +20,18 @@ namespace {
 
 // Decoders whose class for sequences transformers has, by the first words of its name.
 constexpr std::array scored_decoders = std::to_array<std::string_view>(
-    {"AXK1",         "Arcee",      "BioGpt",  "DiffLlama",   "MiniMax",
-     "OpenAIGPT",    "CTRL",       "Bloom",   "DeepseekV2",  "DeepseekV3",
-     "Exaone4",      "Falcon",     "GPT2",    "GPTBigCode",  "GPTJ",
-     "GPTNeo",       "GPTNeoX",    "Gemma",   "Gemma2",      "Gemma3Text",
-     "Glm",          "Glm4",       "GptOss",  "Helium",      "HunYuanDenseV1",
-     "HunYuanMoEV1", "Jamba",      "JetMoe",  "Llama",       "MiniCPM3",
-     "Ministral",    "Ministral3", "Mistral", "Mistral4",    "Mixtral",
-     "Mpt",          "Nemotron",   "OPT",     "Olmo",        "Olmo2",
-     "Olmo3",        "Persimmon",  "Phi",     "Phi3",        "Phimoe",
-     "Qwen2",        "Qwen2Moe",   "Qwen3",   "Qwen3_5Text", "Qwen3Moe",
-     "Qwen3Next",    "SeedOss",    "SmolLM3", "StableLm",    "Starcoder2",
-     "Zamba",        "Zamba2"});
+    {"AXK1",        "AXK2",           "Doge",         "Arcee",      "BioGpt",
+     "DiffLlama",   "MiniMax",        "OpenAIGPT",    "CTRL",       "Bloom",
+     "DeepseekV2",  "DeepseekV3",     "Exaone4",      "Falcon",     "GPT2",
+     "GPTBigCode",  "GPTJ",           "GPTNeo",       "GPTNeoX",    "Gemma",
+     "Gemma2",      "Gemma3Text",     "Glm",          "Glm4",       "GptOss",
+     "Helium",      "HunYuanDenseV1", "HunYuanMoEV1", "Jamba",      "JetMoe",
+     "Llama",       "MiniCPM3",       "Ministral",    "Ministral3", "Mistral",
+     "Mistral4",    "Mixtral",        "Mpt",          "Nemotron",   "OPT",
+     "Olmo",        "Olmo2",          "Olmo3",        "Persimmon",  "Phi",
+     "Phi3",        "Phimoe",         "Qwen2",        "Qwen2Moe",   "Qwen3",
+     "Qwen3_5Text", "Qwen3Moe",       "Qwen3Next",    "SeedOss",    "SmolLM3",
+     "StableLm",    "Starcoder2",     "Zamba",        "Zamba2"});
 
 // Those with a class for each token; `name` of its module, and the module's dropout.
 struct TokenDecoder {
@@ -45,6 +45,7 @@ constexpr std::string_view usual_dropouts = "classifier_dropout|hidden_dropout";
 
 constexpr std::array token_decoders =
     std::to_array<TokenDecoder>({{"AXK1"},
+                                 {"AXK2"},
                                  {"Apertus"},
                                  {"Arcee"},
                                  {"DeepseekV3"},
