@@ -57,6 +57,14 @@ TEST_CASE("Blocks cost their neighbours, the ends and what is picked at random")
   CHECK(forward_flops(mixer, {b, few, h}) == 4 * 2 * b * few * h * h + b * n * 4 * d * few * few);
 }
 
+TEST_CASE("Attention beside a convolution of values costs all pairs and the taps") {
+  const std::int64_t b = 2, t = 16, h = 32, n = 4, d = 8, taps = 5;
+  const Mixer mixer{FilteredAttention{.heads = n, .head_dim = d, .taps = taps}};
+  const std::int64_t projections = 4 * 2 * b * t * h * h;
+  CHECK(forward_flops(mixer, {b, t, h}) ==
+        projections + 4 * b * n * t * t * d + 2 * b * t * h * taps);
+}
+
 TEST_CASE("Lightning attention is linear in the tokens") {
   const std::int64_t b = 1, h = 32, n = 4, d = 8, c = 16;
   const Mixer mixer{LightningAttention{.heads = n, .head_dim = d, .block = c}};

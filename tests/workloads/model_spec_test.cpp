@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "workloads/models/config_keys.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/patterns.hpp"
 #include "workloads/models/walk.hpp"
@@ -169,4 +170,29 @@ TEST_CASE("Whose configuration ties embedding and head is the class's") {
   CHECK_FALSE(tied("LlavaNextForConditionalGeneration", "llama", images, "", "true"));
   CHECK(tied("LlavaNextForConditionalGeneration", "llama", images, "true", "false"));
   CHECK_FALSE(tied("Qwen2AudioForConditionalGeneration", "qwen2", sounds, "true", "true"));
+}
+
+TEST_CASE("What classes of encoders do not do is said with the key") {
+  const auto error = [](const char* name, const char* key, const Json& value) -> std::string {
+    Json json = parse_json(R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+      "intermediate_size": 64, "vocab_size": 100})",
+                           "m.json");
+    json["architectures"] = {name};
+    json[key] = value;
+    try {
+      static_cast<void>(read_known_model(JsonReader(json, {"m.json", ""}), "m"));
+    } catch (const InputError& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  CHECK(error("IBertForMaskedLM", "quant_mode", true) ==
+        "m.json: /quant_mode: only false is supported");
+  CHECK(error("XmodForMaskedLM", "default_language", "de_DE") ==
+        "m.json: /default_language: is none of the languages");
+  CHECK(
+      error("NystromformerForMaskedLM", "num_landmarks", 16) ==
+      "m.json: /num_landmarks: only segment_means_seq_len is supported: the class multiplies fp32 "
+      "by bf16 otherwise");
+  CHECK(error("BertForMultipleChoice", "num_labels", 4).empty());
 }

@@ -314,27 +314,6 @@ void CountSketch::turn(const Rotary& rotary, Node& q, Node& k) {
   if (k != no_node) k = made(both[1], axes_of(k));
 }
 
-Node CountSketch::convolve_each(const std::string& name, Node x, std::int64_t taps) {
-  const Scope at(e_, name);
-  const Axes& axes = axes_of(x);
-  const std::int64_t channels = axes.back().size;
-  const Value weight = e_.parameter("weight", {channels, 1, taps});
-  const Value rows = Eager::view(value(x), {batch().size, channels, sequence().size});
-  return made(Eager::view(e_.convolution(rows, weight, {sequence().size}), shape_of(axes)), axes);
-}
-
-Node CountSketch::convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) {
-  const Scope at(e_, name);
-  const Axes& axes = axes_of(x);
-  const std::int64_t channels = axes.back().size;
-  const std::int64_t tokens = sequence().size;
-  const Value weight = e_.parameter("weight", {channels, 1, taps});
-  if (bias) e_.parameter("bias", {channels});
-  const Value y = e_.convolution(Eager::view(value(x), {batch().size, channels, tokens}), weight,
-                                 {tokens + taps - 1});
-  return made(Eager::view(y, shape_of(axes)), axes);
-}
-
 Node CountSketch::keep(const std::string& name, Node x, std::int64_t /*window*/) {
   return keep_entries(name, x, 1);
 }

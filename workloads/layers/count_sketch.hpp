@@ -63,6 +63,7 @@ class CountSketch : public Sketch {
   Node attend(const std::string& name, Node q, Node k, Node v, const Attend& rules) override;
   void turn(const Rotary& rotary, Node& q, Node& k) override;
   Node convolve_each(const std::string& name, Node x, std::int64_t taps) override;
+  Node convolve_heads(const std::string& name, Node x, std::int64_t taps) override;
   Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) override;
   Node keep(const std::string& name, Node x, std::int64_t window) override;
   [[nodiscard]] Axis kept(std::int64_t /*window*/) override { return sequence(); }

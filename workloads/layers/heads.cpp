@@ -112,7 +112,30 @@ Value first_row(const Value& x) { return Eager::view(x, {x.shape[0], x.last()});
 
 Value beside_mean(Eager& e, const Value& x) { return e.copy(x, {x.shape[0], 2 * x.last()}); }
 
+// A product, GELU and a norm, of the question's row and of all; of the row another product, by
+// which all are weighed.
+void question_span(Eager& e, const Head& head, const Value& x) {
+  const std::int64_t hidden = x.last();
+  const Shape one{x.shape[0], 1, hidden};
+  const Value row = e.index(x, e.constant(DType::i64, one), one);
+  const auto connected = [&](const std::string& name, const Value& read) {
+    const Scope at(e, head.question + "." + name);
+    const Value up = activate(e, "gelu", run_linear(e, "dense", read, hidden, true));
+    return run(e, Norm{NormKind::layer, "LayerNorm", /*bias=*/true}, up);
+  };
+  for (const std::string end : {"start", "end"}) {
+    const Value rows = connected(end + "_transform", x);
+    const Value wanted = run_linear(e, head.question + "." + end + "_classifier",
+                                    connected("query_" + end + "_transform", row), hidden, false);
+    cross_entropy(e, e.bmm(wanted, rows, 1, hidden, x.shape[1], {x.shape[0], 1, x.shape[1]}));
+  }
+}
+
 void classification(Eager& e, const Head& head, Value x) {
+  if (!head.question.empty()) {
+    question_span(e, head, x);
+    return;
+  }
   if (!head.idle_norm.name.empty()) run(e, head.idle_norm, first_row(x));
   if (head.beside_mean) {
     x = beside_mean(e, x);

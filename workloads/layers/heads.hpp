@@ -86,6 +86,9 @@ struct Head {
   Norm idle_norm{};           // of the first row, whose result nobody reads (CLIP's classifier)
   bool beside_mean = false;   // classification: of the first row and the others' mean, side by side
   HeadRows rows = HeadRows::first;
+  // span: the module that looks for both ends with what it makes of the question's row (Splinter,
+  // arXiv:2101.00438).
+  std::string question{};
   double input_dropout = 0;                // classification: of what the transform reads
   double dropout = 0;                      // and of its result
   std::vector<std::string> projections{};  // contrastive

@@ -10,6 +10,7 @@
 #include "workloads/layers/convolved_attention.hpp"
 #include "workloads/layers/differential_attention.hpp"
 #include "workloads/layers/dynamic_mask_attention.hpp"
+#include "workloads/layers/filtered_attention.hpp"
 #include "workloads/layers/grouped_convolutions.hpp"
 #include "workloads/layers/indexed_attention.hpp"
 #include "workloads/layers/lightning_attention.hpp"
@@ -28,7 +29,8 @@ struct Mixer {
   std::variant<DifferentialAttention, LightningAttention, WindowedAttention, GroupedAttention,
                GroupedMlp, ConvolvedAttention, RelativeAttention, PaddedAttention, BlockAttention,
                BottleneckLayer, LocalAttention, CompressedAttention, RwkvTimeMix, RwkvChannelMix,
-               StreamNorm, MatrixMemory, IndexedAttention, DynamicMaskAttention, RetrievedExperts>
+               StreamNorm, MatrixMemory, IndexedAttention, DynamicMaskAttention, RetrievedExperts,
+               FilteredAttention>
       what;
 
   bool operator==(const Mixer&) const = default;

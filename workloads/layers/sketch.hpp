@@ -187,6 +187,9 @@ class Sketch {
   virtual void turn(const Rotary& rotary, Node& q, Node& k) = 0;
   // nn.Conv1d of each channel alone, `taps` around each token, without a bias.
   virtual Node convolve_each(const std::string& name, Node x, std::int64_t taps) = 0;
+  // nn.Conv2d of each head alone along the sequence, of x [batch, sequence, heads, ..]: one filter
+  // for all of a head's channels, weight [heads, 1, taps, 1], without a bias.
+  virtual Node convolve_heads(const std::string& name, Node x, std::int64_t taps) = 0;
   // Depthwise and causal over the sequence, `taps` long; x [batch, sequence, channels].
   virtual Node convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) = 0;
 

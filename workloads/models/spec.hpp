@@ -119,6 +119,9 @@ struct Stack {
   // prefix is that of the lists of their modules (XLM: "attentions.{}").
   bool numbered_inside = false;
   std::int64_t hidden = 0;
+  // Tokens are padded to a multiple of so many, and cut off again behind the layers (Longformer);
+  // 0: they are not.
+  std::int64_t pads_to = 0;
   Input input{};
   std::optional<DistanceTable> distances{};
   std::optional<PerLayerInputs> per_layer{};
@@ -170,6 +173,12 @@ struct NamedBuffer {  // of the checkpoint, outside the layers
 
   bool operator==(const NamedBuffer&) const = default;
 };
+
+// That so many tokens are for the stack's layers; of one token, which asks for parameters alone, 1.
+[[nodiscard]] inline std::int64_t padded_tokens(const Stack& stack, std::int64_t tokens) {
+  if (stack.pads_to == 0 || tokens == 1) return tokens;
+  return (tokens + stack.pads_to - 1) / stack.pads_to * stack.pads_to;
+}
 
 struct ModelSpec {
   std::string name;

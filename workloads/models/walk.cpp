@@ -164,7 +164,40 @@ struct RunInput {
   }
 };
 
-Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context) {
+// Numbers of padding behind those of tokens: a copy.
+Value padded_numbers(Eager& e, const Stack& stack, const Value& ids) {
+  const std::int64_t tokens = padded_tokens(stack, ids.shape[1]);
+  return tokens == ids.shape[1] ? ids : e.constant(ids.dtype, {ids.shape[0], tokens});
+}
+
+// Rows of several examples lie apart then, of which what reads them makes a copy.
+Value without_padding(Eager& e, const Value& x, std::int64_t tokens) {
+  if (x.shape[1] <= tokens) return x;
+  const Shape shape{x.shape[0], tokens, x.last()};
+  return x.shape[0] > 1 ? e.copy(x, shape) : Eager::view(x, shape);
+}
+
+// Rows of distances, which all layers read.
+void look_up_distances(Eager& e, const Stack& stack, Context& context) {
+  const DistanceTable& table = *stack.distances;
+  const Shape shape{table.buckets, table.heads > 0 ? table.heads : stack.hidden};
+  Value rows;
+  {
+    const Scope at(e, table.name);
+    rows = e.embedding_table("weight", shape);
+  }
+  context.dropout = table.dropout;
+  context.most_distances = table.near_only ? 2 * context.sequence : table.buckets;
+  if (table.heads > 0) {
+    context.shared["relative bias"] =
+        e.embedding(e.constant(DType::i64, {context.sequence, context.sequence}), rows);
+  } else {
+    context.shared["relative rows"] = run(e, table.norm, rows);
+  }
+}
+
+Value run_stack(Eager& e, const Stack& stack, const Value& given, Context& context) {
+  const Value ids = padded_numbers(e, stack, given);
   Value x = std::visit(RunInput{e, stack.hidden, ids, context}, stack.input);
   context.sequence = x.shape[1];
   context.embedded = x;
@@ -175,23 +208,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
   }
   if (stack.altup) x = spread(e, *stack.altup, x);
   if (stack.hyper) x = e.copy(x, {x.shape[0], x.shape[1], stack.hyper->streams, x.last()});
-  if (stack.distances) {
-    const DistanceTable& table = *stack.distances;
-    const Shape shape{table.buckets, table.heads > 0 ? table.heads : stack.hidden};
-    Value rows;
-    {
-      const Scope at(e, table.name);
-      rows = e.embedding_table("weight", shape);
-    }
-    context.dropout = table.dropout;
-    context.most_distances = table.near_only ? 2 * context.sequence : table.buckets;
-    if (table.heads > 0) {
-      context.shared["relative bias"] =
-          e.embedding(e.constant(DType::i64, {context.sequence, context.sequence}), rows);
-    } else {
-      context.shared["relative rows"] = run(e, table.norm, rows);
-    }
-  }
+  if (stack.distances) look_up_distances(e, stack, context);
   for (std::size_t i = 0; i < stack.order.size(); ++i) {
     const LayerKind& kind = stack.kinds[static_cast<std::size_t>(stack.order[i])];
     if (stack.numbered_inside) {
@@ -206,6 +223,7 @@ Value run_stack(Eager& e, const Stack& stack, const Value& ids, Context& context
     e.mute(stack.role == StackRole::silent);
     e.close_layer();
   }
+  if (stack.pads_to > 0) x = without_padding(e, x, given.shape[1]);
   if (stack.altup) x = gather(e, *stack.altup, x);
   if (stack.hyper) x = leave_hyper(e, *stack.hyper, x, context);
   if (stack.norm_first_only) x = Eager::view(x, {x.shape[0], x.last()});
@@ -294,6 +312,7 @@ namespace {
 std::int64_t step_of_sequences(const ModelSpec& spec) {
   std::int64_t step = 1;
   for (const Stack& stack : spec.stacks) {
+    if (stack.pads_to > 0) continue;
     for (const LayerKind& kind : stack.kinds) {
       for (const Branch& branch : kind.branches) {
         const auto* mixer = std::get_if<Mixer>(&branch.body);

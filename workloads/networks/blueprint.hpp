@@ -143,6 +143,7 @@ class Draft {
   void layer(const std::string& prefix, std::int64_t number, const std::string& kind);
   void outside(const std::string& block) { add(OutsideMark{block}, {}); }
   void stored(const std::string& name, std::vector<std::int64_t> shape, bool buffer = false);
+  void alias(const std::string& module, const std::string& name) { add(Alias{module, name}, {}); }
   void note(std::string part) { net_.parts.push_back(std::move(part)); }
 
   // Two products and what is between them, each under its name.

@@ -320,6 +320,11 @@ Counted BlueprintCount::count(const Detached& /*d*/) {
   return made;
 }
 
+Counted BlueprintCount::count(const Alias& a) {
+  e_.tie_module(a.module, a.name);
+  return {};
+}
+
 Counted BlueprintCount::count(const Mean& /*m*/) {
   const Value& x = read(0).value;
   return {e_.make({x.shape[0], reads_picture(0) ? x.shape[1] : x.last()}, x.dtype, true)};

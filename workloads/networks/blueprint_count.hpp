@@ -104,6 +104,7 @@ class BlueprintCount {
   Counted count(const Stored& s);
   Counted count(const Drawn& d);
   Counted count(const Detached& d);
+  Counted count(const Alias& a);
   Counted count(const TokenRows& t);
 
   Eager& e_;

@@ -131,6 +131,7 @@ class BlueprintGraph {
   void add_step(const Stored& s);
   void add_step(const Drawn& d);
   void add_step(const Detached& d);
+  void add_step(const Alias& /*a*/) {}
   void add_step(const TokenRows& t);
 
   NetworkGraph& n_;

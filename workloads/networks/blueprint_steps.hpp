@@ -335,13 +335,19 @@ struct Stored {
   bool operator==(const Stored&) const = default;
 };
 
+// Another name of a module before it, of whose parameters there is one of each.
+struct Alias {
+  std::string module, name;
+  bool operator==(const Alias&) const = default;
+};
+
 using StepKind =
     std::variant<PictureInput, RowsInput, Convolve, BatchNormed, GroupNormed, Normed, Activated,
                  Combined, Learned, Dropped, Scaled, AsRows, AsPicture, Windowed, Unwindowed,
                  Merged, LearnedRows, FrozenNormed, RowsPart, Joined, LinearStep, Attend,
                  DistanceBias, WidthPart, Turned, AttendHeads, AttendLinearly, LookedUp, Flattened,
                  Cast, Mean, Pooled, Resized, LossStep, LayerMark, OutsideMark, Stored, Drawn,
-                 TokenRows, Detached>;
+                 TokenRows, Detached, Alias>;
 
 // Rows of a transformer's stream, and what a norm makes of them for a branch: the one lies in parts
 // between blocks under sequence parallelism, the other is whole.

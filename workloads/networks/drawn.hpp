@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "workloads/layers/coupled_layer.hpp"
 #include "workloads/layers/deformable_attention.hpp"
 #include "workloads/layers/divided_attention.hpp"
 #include "workloads/layers/gated_distance_attention.hpp"
@@ -23,7 +24,7 @@ namespace shardsim::models {
 struct Drawn {
   std::variant<DistanceScores, GatedDistanceAttention, LayoutAttention, GroundedClasses,
                UnreadProducts, FramePositions, DividedAttention, PooledAttention, WindowPositions,
-               DeformableAttention, ChosenRows>
+               DeformableAttention, ChosenRows, CoupledLayer>
       what;
   std::string module{};  // in which it stands
 

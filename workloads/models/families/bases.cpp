@@ -20,9 +20,11 @@ namespace shardsim::models {
 namespace {
 
 // Whose class without a head holds other modules (BLIP's has projections, BLIP-2's and Kosmos-2's
-// the text's head, InstructBLIP's not the text's layers, FSMT's the logits), or is not there.
+// the text's head, InstructBLIP's not the text's layers, FSMT's the logits), is not there, or goes
+// by other names in files (from Ernie on).
 constexpr std::array irregular = std::to_array<std::string_view>(
-    {"Blip", "Blip2", "FSMT", "InstructBlip", "InstructBlipVideo", "Kosmos2", "Llama4"});
+    {"Blip", "Blip2", "FSMT", "InstructBlip", "InstructBlipVideo", "Kosmos2", "Llama4",
+     "Ernie4_5_VLMoe", "Kimi_K25", "Molmo2", "QianfanOCR", "Step3p7", "UnlimitedOcr"});
 
 // "Bart" of BartForConditionalGeneration, nothing of others.
 std::string stem_of(const std::string& architecture) {

@@ -46,6 +46,7 @@ constexpr std::array pooled_choices = std::to_array<SequenceClassifier>(
      {"RobertaPreLayerNorm", "roberta_prelayernorm.pooler.dense", "classifier", "tanh", hidden_rate,
       0.1, false},
      {"SqueezeBert", "transformer.pooler.dense", "classifier", "tanh", hidden_rate, 0.1, false},
+     {"Nystromformer", "pre_classifier", "classifier", "relu", "", 0, false},
      {"IBert", "ibert.pooler.dense", "classifier", "tanh", hidden_rate, 0.1, false},
      {"Xmod", "roberta.pooler.dense", "classifier", "tanh", hidden_rate, 0.1, false},
      {"XLMRoberta", "roberta.pooler.dense", "classifier", "tanh", hidden_rate, 0.1, false},

@@ -53,6 +53,7 @@ constexpr std::array sequences = std::to_array<SequenceClassifier>(
      {"XLMRobertaXL"},
      {"JinaEmbeddingsV3"},
      {"Xmod"},
+     {"Nystromformer", "classifier.dense", "classifier.out_proj", "", "hidden_dropout_prob"},
      {"IBert", "classifier.dense", "classifier.out_proj", "tanh", "hidden_dropout_prob"},
      {"Tapas", "tapas.pooler.dense", "classifier", "tanh", "hidden_dropout_prob", 0.1, false}});
 
@@ -96,6 +97,7 @@ constexpr std::array tokens =
                                     {"XLMRoberta"},
                                     {"XLMRobertaXL"},
                                     {"Xmod"},
+                                    {"Nystromformer", "hidden_dropout_prob"},
                                     {"IBert", "hidden_dropout_prob"}});
 
 // Where an answer starts and ends; DistilBERT alone drops before.
@@ -122,6 +124,7 @@ constexpr std::array answers = std::to_array<std::string_view>({"Albert",
                                                                 "XLMRoberta",
                                                                 "XLMRobertaXL",
                                                                 "IBert",
+                                                                "Nystromformer",
                                                                 "Xmod"});
 
 // BERT's pretraining: whether two sentences follow each other, beside masked words or alone.

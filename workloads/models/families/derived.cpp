@@ -204,6 +204,25 @@ ModelSpec tagged_encoder(const Config& c, ModelSpec spec) {
   return tagged(c, std::move(spec), of_t5);
 }
 
+// Whisper's encoder, a narrower product of each row and their mean.
+ModelSpec sorted_sounds(const Config& c, ModelSpec spec) {
+  if (c.flag("use_weighted_layer_sum", false)) {
+    c.fail("use_weighted_layer_sum", "only false is supported");
+  }
+  spec = encoder_of(std::move(spec));
+  replace_root(spec, "model.", "");
+  Stack& stack = spec.stacks[0];
+  stack.project = "projector";
+  stack.project_width = c.size("classifier_proj_size", 256);
+  stack.project_bias = stack.projects_rows = true;
+  spec.head = {.kind = HeadKind::classification,
+               .name = "classifier",
+               .vocab = labels_of(c),
+               .bias = true,
+               .rows = HeadRows::mean};
+  return spec;
+}
+
 // Two logits of every token: which starts an answer, which ends it.
 ModelSpec answering(ModelSpec spec, bool renamed) {
   constexpr std::int64_t start_and_end = 2;
@@ -239,6 +258,30 @@ void add_heads(std::vector<Family>& derived, const Family& family, const std::st
                          const Config& c) { return scored(c, read(c), name); }});
 }
 
+const Family& family_named(const std::vector<Family>& known, std::string_view architecture) {
+  return *std::find_if(known.begin(), known.end(),
+                       [&](const Family& f) { return f.architecture == architecture; });
+}
+
+// Of what hears, or reads images or sounds beside text.
+void add_heads_beside(std::vector<Family>& derived, const std::vector<Family>& known) {
+  const Family hearing = family_named(known, "WhisperForConditionalGeneration");
+  derived.push_back({"WhisperForAudioClassification", hearing.model_type,
+                     [hearing](const Config& c) { return sorted_sounds(c, hearing.read(c)); }});
+  for (const std::string stem : {"Qwen3_5", "Qwen3ASR"}) {  // beside images or sounds
+    const Family both = family_named(known, stem + "ForConditionalGeneration");
+    derived.push_back({stem + "ForTokenClassification", both.model_type, [both](const Config& c) {
+                         static constexpr TokenDecoder beside{"of what reads more than text"};
+                         return tagged(c, both.read(c), beside);
+                       }});
+  }
+  for (const std::string stem : {"Gemma3", "Qwen3_5"}) {  // of text and images
+    const Family both = family_named(known, stem + "ForConditionalGeneration");
+    derived.push_back({stem + "ForSequenceClassification", both.model_type,
+                       [both](const Config& c) { return scored(c, both.read(c)); }});
+  }
+}
+
 }  // namespace
 
 std::vector<Family> derived_families(const std::vector<Family>& known) {
@@ -247,26 +290,22 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
   derived.insert(derived.end(), writing.begin(), writing.end());
   const std::vector<Family> decoders = decoder_alone_families(known);
   derived.insert(derived.end(), decoders.begin(), decoders.end());
-  const auto find = [&](std::string_view architecture) {
-    return std::find_if(known.begin(), known.end(),
-                        [&](const Family& f) { return f.architecture == architecture; });
-  };
   for (const TokenDecoder& kind : token_encoders) {
-    const Family both = *find(kind.stem);
+    const Family both = family_named(known, kind.stem);
     const std::string stem(kind.stem.substr(
         0, kind.stem.find(kind.stem.ends_with("WithLMHeadModel") ? "WithLM" : "LMHead")));
     derived.push_back({stem + "ForTokenClassification", both.model_type,
                        [both, &kind](const Config& c) { return tagged(c, both.read(c), kind); }});
   }
   for (const std::string stem : {"T5", "MT5", "UMT5"}) {
-    const Family both = *find(stem + "ForConditionalGeneration");
+    const Family both = family_named(known, stem + "ForConditionalGeneration");
     derived.push_back({stem + "ForTokenClassification", both.model_type,
                        [both](const Config& c) { return tagged_encoder(c, both.read(c)); }});
     derived.push_back({stem + "EncoderModel", both.model_type,
                        [both](const Config& c) { return encoder_of(both.read(c)); }});
   }
   for (const auto& [stem, pools] : encoders) {
-    const Family masked = *find(std::string(stem) + "ForMaskedLM");
+    const Family masked = family_named(known, std::string(stem) + "ForMaskedLM");
     derived.push_back({std::string(stem) + "Model", masked.model_type,
                        [masked, has_pooler = pools](const Config& c) {
                          ModelSpec spec = alone(masked.read(c));
@@ -276,21 +315,12 @@ std::vector<Family> derived_families(const std::vector<Family>& known) {
                          return spec;
                        }});
   }
-  for (const std::string stem : {"Gemma3", "Qwen3_5"}) {  // of text and images
-    const Family both = *find(stem + "ForConditionalGeneration");
-    derived.push_back({stem + "ForSequenceClassification", both.model_type,
-                       [both](const Config& c) { return scored(c, both.read(c)); }});
-    if (stem != "Qwen3_5") continue;
-    derived.push_back({stem + "ForTokenClassification", both.model_type, [both](const Config& c) {
-                         static constexpr TokenDecoder usual{"Qwen3_5"};
-                         return tagged(c, both.read(c), usual);
-                       }});
-  }
+  add_heads_beside(derived, known);
   for (const auto& [stem, writes] :
        std::to_array<std::array<std::string, 2>>({{"Flaubert", "WithLMHeadModel"},
                                                   {"XLM", "WithLMHeadModel"},
                                                   {"XLNet", "LMHeadModel"}})) {
-    const Family both = *find(stem + writes);
+    const Family both = family_named(known, stem + writes);
     derived.push_back({stem + "ForQuestionAnsweringSimple", both.model_type,
                        [both](const Config& c) { return answering(both.read(c), false); }});
   }

@@ -30,6 +30,7 @@ ModelSpec longformer_like(const Config& c, const std::string& prefix) {
   const auto attention = std::get<Attention>(spec.stacks[0].kinds[0].branches[0].body);
   const auto layers = static_cast<std::int64_t>(spec.stacks[0].order.size());
   const std::vector<std::int64_t> windows = windows_of(c, layers);
+  spec.stacks[0].pads_to = *std::max_element(windows.begin(), windows.end());
   c.pass_over({"sep_token_id", "onnx_export"});
   set_attention(spec, [&](std::int64_t i) {
     return Mixer{WindowedAttention{.heads = attention.heads,
@@ -235,6 +236,41 @@ ModelSpec roc_bert_masked(const Config& c) {
   return with_bert_head(roc_bert_like(c, "roc_bert."), c);
 }
 
+// Attention to all tokens, and values along the sequence. Landmarks fewer than segments are
+// inverted in fp32 among products in bf16, which PyTorch refuses.
+// Defaults: configuration_nystromformer.py.
+ModelSpec nystromformer_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  if (c.size("num_landmarks", 64) != c.size("segment_means_seq_len", 64)) {
+    c.fail("num_landmarks",
+           "only segment_means_seq_len is supported: the class multiplies fp32 by bf16 otherwise");
+  }
+  c.pass_over({"inv_coeff_init_option", "attention_probs_dropout_prob"});
+  Stack& stack = spec.stacks[0];
+  auto& input = std::get<TokenEmbedding>(stack.input);
+  constexpr std::int64_t offset = 2;
+  input.position_rows = c.size("max_position_embeddings", 510) + offset;
+  input.position_offset = offset;
+  input.types_stored = true;
+  auto& branches = stack.kinds[0].branches;
+  const auto attention = std::get<Attention>(branches[0].body);
+  branches[0].body =
+      Mixer{FilteredAttention{.heads = attention.heads,
+                              .head_dim = attention.head_dim,
+                              .taps = c.optional_size("conv_kernel_size", 65).value_or(0)}};
+  std::get<Mlp>(branches[1].body).activation = c.activation("hidden_act", "gelu_new");
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec nystromformer(const Config& c) { return nystromformer_like(c, ""); }
+
+ModelSpec nystromformer_masked(const Config& c) {
+  ModelSpec spec = with_bert_head(nystromformer_like(c, "nystromformer."), c);
+  spec.head.activation = c.activation("hidden_act", "gelu_new");
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Family> mixed_encoder_families() {
@@ -248,6 +284,8 @@ std::vector<Family> mixed_encoder_families() {
           {"SqueezeBertModel", "squeezebert", squeezebert},
           {"ConvBertForMaskedLM", "convbert", convbert_masked},
           {"ConvBertModel", "convbert", convbert},
+          {"NystromformerForMaskedLM", "nystromformer", nystromformer_masked},
+          {"NystromformerModel", "nystromformer", nystromformer},
           {"BertGenerationDecoder", "bert-generation", bert_generation}};
 }
 

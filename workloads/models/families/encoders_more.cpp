@@ -166,6 +166,24 @@ ModelSpec passage_encoder(const Config& c, const std::string& module) {
 ModelSpec dpr_context(const Config& c) { return passage_encoder(c, "ctx_encoder"); }
 ModelSpec dpr_question(const Config& c) { return passage_encoder(c, "question_encoder"); }
 
+// BERT; an answer is looked for with the row of the text's question token.
+ModelSpec splinter_like(const Config& c, const std::string& prefix) {
+  ModelSpec spec = bert_like(c, prefix, /*roberta=*/false);
+  std::get<TokenEmbedding>(spec.stacks[0].input).types_per_example = true;
+  c.pass_over({"question_token_id"});
+  spec.head = {.kind = HeadKind::none};
+  return spec;
+}
+
+ModelSpec splinter(const Config& c) { return splinter_like(c, ""); }
+
+ModelSpec splinter_answers(const Config& c) {
+  ModelSpec spec = splinter_like(c, "splinter.");
+  spec.head = {
+      .kind = HeadKind::classification, .rows = HeadRows::span, .question = "splinter_qass"};
+  return spec;
+}
+
 // The class that writes, and the one whose layers and head it has.
 struct Writer {
   std::string_view architecture, masked;
@@ -229,6 +247,8 @@ std::vector<Family> more_encoder_families() {
           {"LukeForTokenClassification", "luke", luke_tokens},
           {"LukeForSequenceClassification", "luke", luke_sequences},
           {"LukeForQuestionAnswering", "luke", luke_answers},
+          {"SplinterModel", "splinter", splinter},
+          {"SplinterForQuestionAnswering", "splinter", splinter_answers},
           {"DPRContextEncoder", "dpr", dpr_context},
           {"DPRQuestionEncoder", "dpr", dpr_question},
           {"RemBertForMaskedLM", "rembert", rembert_masked},

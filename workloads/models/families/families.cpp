@@ -132,7 +132,8 @@ constexpr std::array tables = {dense_families,
                                encoder_pair_families,
                                roberta_kin_families,
                                page_encoder_families,
-                               retrieval_families};
+                               retrieval_families,
+                               lilt_families};
 
 }  // namespace
 

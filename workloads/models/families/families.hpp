@@ -121,6 +121,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> encoder_pair_families();
 [[nodiscard]] std::vector<Family> roberta_kin_families();
 [[nodiscard]] std::vector<Family> retrieval_families();
+[[nodiscard]] std::vector<Family> lilt_families();
 // Of the known ones' layers.
 [[nodiscard]] std::vector<Family> base_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> choice_families(const std::vector<Family>& known);

@@ -325,6 +325,10 @@ Ref rt_decoder(const Config& c, Draft& d, const RtDetr& n, const std::string& pr
     d.sum_loss(made);
     d.sum_loss(d.linear({.name = decoder + "class_embed." + number, .out = labels_of(c)}, x));
     boxes = d.detached(made);
+    if (!n.second) continue;  // whose heads are the detector's, too
+    for (const char* head : {"class_embed.", "bbox_embed."}) {
+      d.alias(decoder + head + number, head + number);
+    }
   }
   d.outside("head");
   return x;
@@ -371,7 +375,8 @@ ModelSpec rt_detr_detection(const Config& c) { return rt_detr(c, "model.", /*hea
 std::vector<Family> rt_detr_families() {
   return {{"RTDetrModel", "rt_detr", rt_detr_model},
           {"RTDetrForObjectDetection", "rt_detr", rt_detr_detection},
-          {"RTDetrV2Model", "rt_detr_v2", rt_detr_model}};
+          {"RTDetrV2Model", "rt_detr_v2", rt_detr_model},
+          {"RTDetrV2ForObjectDetection", "rt_detr_v2", rt_detr_detection}};
 }
 
 }  // namespace shardsim::models

@@ -48,6 +48,11 @@ void GraphContext::enter(const Stack& stack) {
     if (decodes) rows = "target_sequence";
     size = decodes ? options.target.value_or(*options.sequence) : *options.sequence;
   }
+  tokens = size;
+  if (const std::int64_t padded = padded_tokens(stack, size); padded != size) {
+    rows = "padded_sequence";
+    size = padded;
+  }
   const bool reads_one = is_decoding() && stack.role != StackRole::encoder;
   sequence = label(rows, size, reads_one ? LabelRole::none : LabelRole::sequence);
   hidden = label("hidden", stack.hidden, LabelRole::hidden);
@@ -96,6 +101,14 @@ TensorId GraphContext::first_row(const std::string& name, TensorId x) {
 
 TensorId GraphContext::leave_stack(const Stack& stack, const std::string& name, TensorId x) {
   if (stack.fp32_residual) x = g.cast(name + ".cast", x, g.compute_dtype());
+  if (g.label_size(sequence) != tokens && stack.pads_to > 0) {
+    note(fmt::format("layers see {} tokens padded to {}, a multiple of {}", tokens,
+                     g.label_size(sequence), stack.pads_to));
+    const LabelId all = sequence;
+    sequence = label("sequence", tokens, LabelRole::sequence);
+    const std::string cut = name + ".without_padding";
+    x = g.slices(cut, x, {{cut, {{batch}, {sequence}, {hidden}}}}, {all, sequence}).front();
+  }
   if (stack.norm_first_only) x = first_row(name, x);
   if (stack.norm.exists()) x = g.marked(norm(stack.norm, name, x, {hidden}), StreamMark::branch);
   if (stack.dropout > 0) x = dropped(name + ".dropout", x, stack.dropout);

@@ -124,6 +124,7 @@ class GraphContext {
   const Place& place;
   GraphBuilder g;
   LabelId batch, sequence = 0, key_sequence = 0, hidden = 0;
+  std::int64_t tokens = 0;         // of the sequence, without padding
   std::optional<LabelId> reads{};  // the width of what a module reads, where it is not `hidden`
   [[nodiscard]] LabelId read_width() const { return reads.value_or(hidden); }
   bool decodes = false;   // the current stack reads what an encoder made

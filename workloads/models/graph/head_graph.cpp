@@ -96,7 +96,7 @@ TensorId detection(GraphContext& c, const Head& head, TensorId x) {
 // What a classifier reads: one row of each example, the first beside the others' mean, or all.
 TensorId classified(GraphContext& c, const Head& head, TensorId x) {
   if (head.rows == HeadRows::mean) {
-    return c.g.mean(head.name + ".mean", x, {{c.batch}, {c.hidden}});
+    return c.g.mean(head.name + ".mean", x, {{c.batch}, c.g.dims_of(x).back()});
   }
   if (head.rows == HeadRows::mean_of_further) {
     const LabelId rest = c.label("further_rows", c.g.label_size(c.sequence) - 1);
@@ -131,7 +131,28 @@ TensorId span_loss(GraphContext& c, const Head& head, TensorId logits, LabelId e
   return c.cross_entropy(both[0], c.sequence, /*fp32=*/false);
 }
 
+TensorId question_span(GraphContext& c, const Head& head, TensorId x) {
+  const TensorId row = c.first_row(head.question, x);
+  const auto connected = [&](const std::string& name, TensorId read) {
+    const std::string at = head.question + "." + name;
+    const TensorId up =
+        c.activate("gelu", at + ".act", head_linear(c, at + ".dense", read, /*bias=*/true, 0));
+    return c.norm({NormKind::layer, at + ".LayerNorm", /*bias=*/true}, at + ".LayerNorm", up,
+                  {c.hidden});
+  };
+  const auto logits_of = [&](const std::string& end) {
+    const TensorId rows = connected(end + "_transform", x);
+    const TensorId wanted = head_linear(c, head.question + "." + end + "_classifier",
+                                        connected("query_" + end + "_transform", row), false, 0);
+    return c.g.linear(head.question + "." + end, wanted, rows, {{c.batch}, {c.sequence}});
+  };
+  const TensorId last = c.g.input("end_positions", c.options.index_dtype, {{c.batch}});
+  c.g.further_loss(c.g.cross_entropy(logits_of("end"), last, c.sequence, "loss_of_ends"));
+  return c.cross_entropy(logits_of("start"), c.sequence, /*fp32=*/false);
+}
+
 TensorId classification(GraphContext& c, const Head& head, TensorId x) {
+  if (!head.question.empty()) return question_span(c, head, x);
   if (!head.idle_norm.name.empty()) {
     c.note(fmt::format("{} is stored and not run: nobody reads its result", head.idle_norm.name));
     c.g.untrained_parameter(head.idle_norm.name + ".weight", {{c.hidden}});

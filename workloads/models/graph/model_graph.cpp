@@ -181,7 +181,7 @@ class ModelGraph {
     c_.ended.clear();
     c_.enter(stack);
     if (std::holds_alternative<TokenEmbedding>(stack.input) && !is_idle) {
-      tokens_ += c_.g.label_size(c_.sequence);
+      tokens_ += c_.tokens;
     }
     if (stack.role == StackRole::main && i > 0 && stacks_[i - 1]->role == StackRole::encoder &&
         !c_.beside.empty()) {

@@ -382,18 +382,4 @@ void SketchGraph::turn(const Rotary& rotary, Node& q, Node& k) {
 }
 
 // Of the taps' windows: what is around each token is seen, not copied.
-Node SketchGraph::convolve_each(const std::string& name, Node x, std::int64_t taps) {
-  const Dim channels{label(axes_of(x).back())};
-  return made(c_.convolution(GraphContext::inside(scopes_.back(), name), tensor(x), channels, taps,
-                             /*bias=*/false, /*silu=*/false),
-              axes_of(x));
-}
-
-Node SketchGraph::convolve_causal(const std::string& name, Node x, std::int64_t taps, bool bias) {
-  const Dim channels{label(axes_of(x).back())};
-  return made(c_.convolution(GraphContext::inside(scopes_.back(), name), tensor(x), channels, taps,
-                             bias, /*silu=*/false),
-              axes_of(x));
-}
-
 }  // namespace shardsim::models
