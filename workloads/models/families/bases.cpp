@@ -5,6 +5,8 @@
 //   T5Model      T5ForConditionalGeneration without lm_head; its names have no "model."
 //   LlavaModel   LlavaForConditionalGeneration without lm_head; "model." goes
 //
+// and of Qwen's models that see the text's layers alone (Qwen2VLTextModel), by the text's own file.
+//
 // A step reads the numbers of both sides' tokens and takes the sum of the last stack's states.
 // In transformers 5.23 a class with a head keeps the one without it as self.model, and T5's kin
 // have its modules themselves; the exceptions are `irregular`.
@@ -12,8 +14,10 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "workloads/models/families/families.hpp"
+#include "workloads/models/families/image_text.hpp"
 #include "workloads/models/families/roots.hpp"
 
 namespace shardsim::models {
@@ -47,10 +51,24 @@ ModelSpec base_of(ModelSpec spec, const std::string& root) {
   return spec;
 }
 
+// Their rotary tables are of each example's places, as beside images.
+ModelSpec words_alone(ModelSpec spec) {
+  spec = base_of(std::move(spec), "model.");
+  set_tables_by_example(spec);
+  return spec;
+}
+
+ModelSpec qwen2_vl_words(const Config& c) { return words_alone(qwen2(c)); }
+ModelSpec qwen3_vl_words(const Config& c) { return words_alone(qwen3(c)); }
+ModelSpec qwen3_vl_moe_words(const Config& c) { return words_alone(qwen3_vl_moe_text(c)); }
+
 }  // namespace
 
 std::vector<Family> base_families(const std::vector<Family>& known) {
-  std::vector<Family> bases;
+  std::vector<Family> bases{{"Qwen2VLTextModel", "qwen2_vl_text", qwen2_vl_words},
+                            {"Qwen2_5_VLTextModel", "qwen2_5_vl_text", qwen2_vl_words},
+                            {"Qwen3VLTextModel", "qwen3_vl_text", qwen3_vl_words},
+                            {"Qwen3VLMoeTextModel", "qwen3_vl_moe_text", qwen3_vl_moe_words}};
   for (const Family& family : known) {
     const std::string stem = stem_of(family.architecture);
     if (stem.empty()) continue;
