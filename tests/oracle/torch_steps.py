@@ -43,12 +43,13 @@ IN_ANOTHER_ORDER = {"SegformerForImageClassification", "SegformerForSemanticSegm
 # ERNIE's routers are; layers of XLM and FlauBERT are no modules.
 CANNOT_RUN = {"Ernie4_5_VLMoeForConditionalGeneration", "SqueezeBertForMaskedLM",
               "SqueezeBertForSequenceClassification", "XLMWithLMHeadModel",
-              "XLMForSequenceClassification", "XLMForTokenClassification",
-              "FlaubertWithLMHeadModel", "FlaubertForTokenClassification", "ZambaForCausalLM"}
+              "XLMForSequenceClassification", "XLMForTokenClassification", "XLMForMultipleChoice",
+              "FlaubertWithLMHeadModel", "FlaubertForTokenClassification",
+              "FlaubertForMultipleChoice", "ZambaForCausalLM"}
 
 # The first layer's table of distances, which all layers read, is with the root in the plan.
 DISTANCES_IN_ROOT = {"LongT5ForConditionalGeneration", "T5ForQuestionAnswering",
-                     "T5ForTokenClassification"}
+                     "T5ForTokenClassification", "T5Model"}
 
 # The list of a module that is all layers: the plan counts none of them.
 LAYERS_IN_COMMON = {"AlbertForPreTraining": "albert.encoder.albert_layer_groups"}
@@ -58,8 +59,8 @@ LAYERS_IN_COMMON = {"AlbertForPreTraining": "albert.encoder.albert_layer_groups"
 PADDED_ONE_BY_ONE = {"Emu3ForConditionalGeneration"}
 
 # Its tower, which reads no text, is lists of layers within lists: the plan has units of them, which are
-# never gathered, and here they are the root's.
-TOWER_IN_ROOT = {"Florence2ForConditionalGeneration"}
+# never gathered, and here they are the root's; of Granite Vision 4 it is the other way about.
+TOWER_IN_ROOT = {"Florence2ForConditionalGeneration", "Granite4VisionForConditionalGeneration"}
 
 
 class Log(TorchDispatchMode):

@@ -157,4 +157,31 @@ TEST_CASE("what FSDP2 has copied in lies there until the next unit copies") {
   CHECK(held == 31);
 }
 
+// Rows of 3 layers: 8 of each of 4096 tokens, 2048 wide; what has come back in bf16 goes.
+TEST_CASE("torchtitan keeps rows of experts in fp32, unless it casts them again") {
+  const Json experts = {{"base", "qwen3-30b-a3b"}, {"num_hidden_layers", 3}};
+  const ModelConfig model = load_model_config(JsonReader(experts, {"test", "/model"}), "");
+  struct Kept {
+    std::int64_t computed = 0, wide = 0;
+    bool operator==(const Kept&) const = default;
+  };
+  const auto kept = [&](const Step& step, const char* kernels) {
+    const Json json = {
+        {"name", "torchtitan"}, {"kernels", kernels}, {"experts", {{"parallel", 2}}}};
+    const Mesh mesh({{"dp_shard", 4}});
+    const Plan plan = compile(build_step(model, step), step, mesh,
+                              read_strategy(JsonReader(json, {"strategy", ""}), mesh))
+                          .plan;
+    const std::string rows = "model.layers.{}.mlp.experts.returned";
+    return Kept{activations_of(plan, rows), activations_of(plan, rows + ".fp32")};
+  };
+  Step step{.batch = 8, .sequence = 2048};
+  const std::int64_t rows = 3LL * 4096 * 8 * 2048;
+  CHECK(kept(step, "eager") == Kept{0, 4 * rows});
+  CHECK(kept(step, "compiled") == Kept{2 * rows, 0});
+  step.rematerialization = {.policy = Rematerialization::Policy::of_jax,
+                            .save = {"every_other_product"}};
+  CHECK(kept(step, "eager") == Kept{2 * rows, 0});
+}
+
 }  // namespace shardsim::torch_memory_test

@@ -224,7 +224,7 @@ class ModelGraph {
     GraphContext::Beside value{"encoder_states", x};
     if (stack.role != StackRole::encoder) value.name = "first_features";
     value.sequence = c_.sequence;
-    value.hidden = c_.hidden;
+    value.hidden = stack.projects_rows ? c_.g.dims_of(x).back().front() : c_.hidden;
     value.keys =
         c_.label("encoder_key_sequence", c_.g.label_size(c_.sequence), LabelRole::key_sequence);
     return value;
