@@ -65,8 +65,8 @@ class Rows {
     const ValueId rows = largest(combine.operands);
     const bool keeps_rows =
         casts_again_ && step_.values[at(rows)].category == BufferCategory::activations;
-    const ValueId wide = in_fp32(
-        rows, keeps_rows ? BufferCategory::temporaries : step_.values[at(rows)].category);
+    const ValueId wide =
+        in_fp32(rows, keeps_rows ? BufferCategory::temporaries : step_.values[at(rows)].category);
     if (!keeps_rows) {
       step_.values[at(rows)].category = BufferCategory::temporaries;
       wide_[rows] = wide;

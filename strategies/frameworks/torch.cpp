@@ -86,7 +86,7 @@ void begin_torchtitan(const JsonReader& strategy, const Mesh& mesh, const AxisRo
   options.runtime.clips = true;
   options.runtime.whole_table_gradients = false;  // models/common/embedding.py, 0.3
   options.runtime.wide_rows = true;
-  options.runtime.returns_outputs = false;        // torchtitan 0.3.0, trainer.py
+  options.runtime.returns_outputs = false;  // torchtitan 0.3.0, trainer.py
   if (has_axis(mesh, roles, AxisRole::stages)) options.runtime.gathers.kept = Kept::backward;
 }
 
