@@ -1,6 +1,6 @@
 // torchtitan weighs experts' rows in fp32, op by op: what backward reads is rows in fp32, and not
-// those that have come back (models/common/token_dispatcher.py 0.3, combine: casts to torch.float32,
-// multiplies by scores, casts back).
+// those that have come back (torchtitan 0.3, models/common/token_dispatcher.py, combine: a cast to
+// torch.float32, the product with the scores, a cast back).
 //
 //   rows --cast--> in fp32 --x scores--> in fp32 --cast--> rows --scatter_add--> tokens
 //                     '-- kept for the gradient of the scores

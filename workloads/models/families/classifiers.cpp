@@ -243,6 +243,15 @@ ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier&
 
 }  // namespace
 
+Head classifier_of(const Config& c, const std::string& name, HeadRows rows, double dropout) {
+  return {.kind = HeadKind::classification,
+          .name = name,
+          .vocab = labels_of(c),
+          .bias = true,
+          .rows = rows,
+          .dropout = dropout};
+}
+
 ModelSpec sequence_classifier(const Config& c, ModelSpec spec, const SequenceClassifier& kind) {
   const double rate = first_rate(c, kind.dropout_keys, kind.dropout);
   if (c.text("classifier_pooling", "cls") != "cls") {

@@ -1,6 +1,7 @@
 // Classes that have a masked model's layers and sort sequences or tokens, or find an answer.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct SequenceClassifier {
 
 [[nodiscard]] ModelSpec sequence_classifier(const Config& c, ModelSpec spec,
                                             const SequenceClassifier& kind);
+
+// One product with a bias of the labels that the file names.
+[[nodiscard]] Head classifier_of(const Config& c, const std::string& name, HeadRows rows,
+                                 double dropout);
 
 // Those that make the next token of such layers (BertLMHeadModel).
 [[nodiscard]] std::vector<Family> writing_encoder_families(const std::vector<Family>& known);

@@ -180,6 +180,19 @@ std::vector<std::string> layer_types(const Config& c, std::int64_t layers,
   return types;
 }
 
+std::vector<std::string> indexer_types(const Config& c, std::int64_t layers) {
+  const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
+  const std::int64_t offset = c.integer("index_skip_topk_offset", 2);
+  const std::string pattern = c.text("index_topk_pattern", "");
+  const auto otherwise = [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool full = at < pattern.size() ? pattern[at] == 'F'
+                                          : std::max<std::int64_t>(i - offset + 1, 0) % step == 0;
+    return std::string(full ? "full" : "shared");
+  };
+  return layer_types(c, layers, otherwise, "indexer_types");
+}
+
 bool is_full(const std::vector<std::string>& types, std::int64_t layer) {
   return types[static_cast<std::size_t>(layer)] == "full_attention";
 }

@@ -128,6 +128,8 @@ void set_tied(ModelSpec& spec, bool tied);
 [[nodiscard]] std::vector<std::string> layer_types(
     const Config& c, std::int64_t layers, const std::function<std::string(std::int64_t)>& otherwise,
     std::string_view keys = "layer_types");
+// "full" or "shared" of each layer: whether its latent attention has an index of keys of its own.
+[[nodiscard]] std::vector<std::string> indexer_types(const Config& c, std::int64_t layers);
 // What a file says of one layer alone, by its number, filled up with zeros: "05".
 [[nodiscard]] std::optional<Config> own_of_layer(const Config& all, std::int64_t layer);
 [[nodiscard]] bool is_full(const std::vector<std::string>& types, std::int64_t layer);

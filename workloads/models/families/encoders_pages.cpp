@@ -81,15 +81,6 @@ ModelSpec markuplm_like(const Config& c, const std::string& prefix) {
 
 ModelSpec markuplm(const Config& c) { return markuplm_like(c, ""); }
 
-Head page_classifier(const Config& c, const std::string& name, HeadRows rows, double dropout) {
-  return {.kind = HeadKind::classification,
-          .name = name,
-          .vocab = labels_of(c),
-          .bias = true,
-          .rows = rows,
-          .dropout = dropout};
-}
-
 double markuplm_rate(const Config& c) {
   return first_rate(c, "classifier_dropout|hidden_dropout_prob", 0.1);
 }
@@ -97,13 +88,13 @@ double markuplm_rate(const Config& c) {
 ModelSpec markuplm_tokens(const Config& c) {
   ModelSpec spec = markuplm_like(c, "markuplm.");
   c.pass_over({"classifier_dropout"});  // of a module that the class does not call
-  spec.head = page_classifier(c, "classifier", HeadRows::each, 0);
+  spec.head = classifier_of(c, "classifier", HeadRows::each, 0);
   return spec;
 }
 
 ModelSpec markuplm_sequences(const Config& c) {
   ModelSpec spec = markuplm_like(c, "markuplm.");
-  spec.head = page_classifier(c, "classifier", HeadRows::first, markuplm_rate(c));
+  spec.head = classifier_of(c, "classifier", HeadRows::first, markuplm_rate(c));
   spec.head.transform = "markuplm.pooler.dense";
   spec.head.activation = "tanh";
   return spec;
@@ -112,7 +103,7 @@ ModelSpec markuplm_sequences(const Config& c) {
 ModelSpec markuplm_answers(const Config& c) {
   ModelSpec spec = markuplm_like(c, "markuplm.");
   if (labels_of(c) != 2) c.fail("num_labels", "an answer has two ends");
-  spec.head = page_classifier(c, "qa_outputs", HeadRows::span, 0);
+  spec.head = classifier_of(c, "qa_outputs", HeadRows::span, 0);
   return spec;
 }
 
@@ -166,7 +157,7 @@ ModelSpec page_sorter(const Config& c, const ImageKind& kind, HeadRows rows) {
     c.fail("classifier_pooling", "only \"cls\" is supported");
   }
   const Head own = spec.head;
-  spec.head = page_classifier(c, "classifier", rows, c.rate("classifier_dropout", 0));
+  spec.head = classifier_of(c, "classifier", rows, c.rate("classifier_dropout", 0));
   if (!kind.norm) {  // ModernBERT's dense module and norm
     spec.head.transform = "head.dense";
     spec.head.transform_bias = own.transform_bias;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/models/families/classifiers.hpp"
 #include "workloads/models/families/encoders.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/roots.hpp"
@@ -50,15 +51,6 @@ ModelSpec layers_alone(ModelSpec spec, const std::string& root) {
 }
 
 ModelSpec ultrabert(const Config& c) { return layers_alone(ultrabert_masked(c), "model."); }
-
-Head classifier_of(const Config& c, const std::string& name, HeadRows rows, double dropout) {
-  return {.kind = HeadKind::classification,
-          .name = name,
-          .vocab = labels_of(c),
-          .bias = true,
-          .rows = rows,
-          .dropout = dropout};
-}
 
 ModelSpec ultrabert_sequences(const Config& c) {
   ModelSpec spec = ultrabert_masked(c);

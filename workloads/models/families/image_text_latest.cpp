@@ -124,19 +124,7 @@ ModelSpec mistral_large4_text(const Config& c) {
   for (auto i = static_cast<std::int64_t>(turned.size()); i < n.layers; ++i) {
     turned.push_back((i + 1) % period != 0 ? 1 : 0);
   }
-  const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
-  const std::int64_t offset = c.integer("index_skip_topk_offset", 2);
-  const std::string pattern = c.text("index_topk_pattern", "");
-  const auto indexes = layer_types(
-      c, n.layers,
-      [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        const bool full = at < pattern.size()
-                              ? pattern[at] == 'F'
-                              : std::max<std::int64_t>(i - offset + 1, 0) % step == 0;
-        return std::string(full ? "full" : "shared");
-      },
-      "indexer_types");
+  const auto indexes = indexer_types(c, n.layers);
   const std::int64_t dense = c.count("first_k_dense_replace", 1);
   const auto mlps = layer_types(
       c, n.layers, [&](std::int64_t i) { return std::string(i < dense ? "dense" : "sparse"); },

@@ -108,19 +108,7 @@ ModelSpec glm_moe_dsa(const Config& c) {
   attention.value_dim = c.size("v_head_dim", 256);
   read_index(c, 32, attention);
   c.pass_over({"layer_types"});
-  const std::int64_t step = std::max<std::int64_t>(c.count("index_topk_freq", 1), 1);
-  const std::int64_t offset = c.integer("index_skip_topk_offset", 2);
-  const std::string pattern = c.text("index_topk_pattern", "");
-  const auto types = layer_types(
-      c, n.layers,
-      [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        const bool full = at < pattern.size()
-                              ? pattern[at] == 'F'
-                              : std::max<std::int64_t>(i - offset + 1, 0) % step == 0;
-        return std::string(full ? "full" : "shared");
-      },
-      "indexer_types");
+  const auto types = indexer_types(c, n.layers);
   ModelSpec spec =
       deepseek_like(c, n, attention, sigmoid_experts(c, n, 256, 8, 2048, 1, true), 3, "");
   Stack& stack = spec.stacks[0];
