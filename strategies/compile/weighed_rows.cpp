@@ -48,10 +48,16 @@ class Rows {
     return value.bytes.count() / size_of(value.dtype).count();
   }
 
+  // Nothing but this kernel's own parts reads it.
+  ValueId passing(ValueId rows) {
+    const ValueId wide = in_fp32(rows, BufferCategory::temporaries);
+    step_.values[at(wide)].tensor = no_tensor;
+    return wide;
+  }
+
   ValueId in_fp32(ValueId rows, BufferCategory category) {
     Value wide = step_.values[at(rows)];
     wide.name += ".fp32";
-    wide.tensor = no_tensor;
     wide.storage = no_value;
     wide.dtype = DType::f32;
     wide.bytes = elements(rows) * size_of(DType::f32);
@@ -72,7 +78,7 @@ class Rows {
       wide_[rows] = wide;
     }
     std::replace(combine.operands.begin(), combine.operands.end(), rows, wide);
-    combine.results.push_back(in_fp32(rows, BufferCategory::temporaries));
+    combine.results.push_back(passing(rows));
     combine.kernel.bytes += Bytes(moved_forward * elements(rows));
     combine.kernel.launches += 2;
     return cast_of(combine, rows, wide, combine.recompute);
@@ -97,9 +103,7 @@ class Rows {
     }
     std::replace(combine.operands.begin(), combine.operands.end(), rows, wide_[rows]);
     const ValueId gradient = largest(combine.results);
-    for (int i = 0; i < 2; ++i) {
-      combine.results.push_back(in_fp32(gradient, BufferCategory::temporaries));
-    }
+    for (int i = 0; i < 2; ++i) combine.results.push_back(passing(gradient));
     combine.kernel.bytes += Bytes(moved_backward * elements(gradient));
     combine.kernel.launches += 4;
   }

@@ -165,13 +165,13 @@ TEST_CASE("torchtitan keeps rows of experts in fp32, unless it casts them again"
     std::int64_t computed = 0, wide = 0;
     bool operator==(const Kept&) const = default;
   };
-  const auto kept = [&](const Step& step, const char* kernels) {
+  const auto kept = [&](Step step, const char* kernels) {
     const Json json = {
         {"name", "torchtitan"}, {"kernels", kernels}, {"experts", {{"parallel", 2}}}};
     const Mesh mesh({{"dp_shard", 4}});
-    const Plan plan = compile(build_step(model, step), step, mesh,
-                              read_strategy(JsonReader(json, {"strategy", ""}), mesh))
-                          .plan;
+    const Strategy strategy = read_strategy(JsonReader(json, {"strategy", ""}), mesh);
+    step.exchange = strategy.experts->exchange;
+    const Plan plan = compile(build_step(model, step), step, mesh, strategy).plan;
     const std::string rows = "model.layers.{}.mlp.experts.returned";
     return Kept{activations_of(plan, rows), activations_of(plan, rows + ".fp32")};
   };
