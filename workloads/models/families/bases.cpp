@@ -28,8 +28,8 @@ namespace {
 // by other names in files (from Ernie on).
 constexpr std::array irregular = std::to_array<std::string_view>(
     {"Blip", "Blip2", "FSMT", "InstructBlip", "InstructBlipVideo", "Kosmos2", "Llama4",
-     "Ernie4_5_VLMoe", "Kimi_K25", "Molmo2", "QianfanOCR", "Step3p7", "UnlimitedOcr", "DeepseekOcr2",
-     "Emu3", "HunYuanVL"});
+     "Ernie4_5_VLMoe", "Kimi_K25", "Molmo2", "QianfanOCR", "Step3p7", "UnlimitedOcr",
+     "DeepseekOcr2", "Emu3", "HunYuanVL"});
 
 // "Bart" of BartForConditionalGeneration, nothing of others.
 std::string stem_of(const std::string& architecture) {
