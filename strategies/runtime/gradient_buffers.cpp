@@ -137,7 +137,8 @@ Item GradientBuffers::sum_apart(Item item, ValueId made, ValueId main) {
   item.results = {main};
   item.kernel.op = "add";
   item.kernel.bytes = gradient.bytes + 2 * sum.bytes;
-  item.kernel.flops = Flops(static_cast<double>(sum.bytes.count() / size_of(sum.dtype).count()));
+  const std::int64_t elements = sum.bytes.count() / size_of(sum.dtype).count();
+  item.kernel.flops = Flops(static_cast<double>(elements));
   return item;
 }
 
