@@ -16,7 +16,7 @@ Node all_rows(Sketch& s, Node first, Node rest, const Axis& all) {
 Node attended(Sketch& s, const DividedAttention& a, const std::string& module, Node x) {
   const Sketch::In in(s, module);
   const Axes axes = s.axes_of(x);
-  const Axis outer = axes[1], rows = axes[2], hidden = axes[3];
+  const Axis &outer = axes[1], &rows = axes[2], &hidden = axes[3];
   const Axis keys{"key_" + rows.name, rows.size};
   const Axis three{"qkv", 3}, heads = heads_axis(a.heads), dim{"head_dim", hidden.size / a.heads};
   const Node all = s.linear({"attention.qkv", a.qkv_bias}, x, {three, heads, dim});

@@ -222,19 +222,20 @@ std::vector<Ref> rt_pyramid(const Config& c, Draft& d, const RtDetr& n, const st
   std::vector<Ref> down{maps[last]};
   for (std::size_t i = 0; i < last; ++i) {
     const std::string number = std::to_string(i);
-    down.back() = convolved(d, neck_names, prefix + "lateral_convs." + number, n.hidden, 1, 1,
-                            n.activation, down.back());
+    down.back() = convolved(d, neck_names, fmt::format("{}lateral_convs.{}", prefix, number),
+                            n.hidden, 1, 1, n.activation, down.back());
     const Ref both = d.beside({d.resize({.times = 2}, down.back()), maps[last - i - 1]});
-    down.push_back(rt_partial_stage(d, n, prefix + "fpn_blocks." + number, both));
+    down.push_back(rt_partial_stage(d, n, fmt::format("{}fpn_blocks.{}", prefix, number), both));
   }
   std::reverse(down.begin(), down.end());
   std::vector<Ref> up{down.front()};
   for (std::size_t i = 0; i < last; ++i) {
     const std::string number = std::to_string(i);
-    const Ref halved = convolved(d, neck_names, prefix + "downsample_convs." + number, n.hidden, 3,
-                                 2, n.activation, up.back());
-    up.push_back(
-        rt_partial_stage(d, n, prefix + "pan_blocks." + number, d.beside({halved, down[i + 1]})));
+    const Ref halved =
+        convolved(d, neck_names, fmt::format("{}downsample_convs.{}", prefix, number), n.hidden, 3,
+                  2, n.activation, up.back());
+    up.push_back(rt_partial_stage(d, n, fmt::format("{}pan_blocks.{}", prefix, number),
+                                  d.beside({halved, down[i + 1]})));
   }
   return up;
 }
@@ -320,14 +321,16 @@ Ref rt_decoder(const Config& c, Draft& d, const RtDetr& n, const std::string& pr
     if (!heads) continue;
     d.outside(fmt::format("boxes_{}", i));
     const std::string number = std::to_string(i);
-    const Ref moved = rt_head(d, decoder + "bbox_embed." + number, {n.model, n.model, corners}, x);
+    const Ref moved =
+        rt_head(d, fmt::format("{}bbox_embed.{}", decoder, number), {n.model, n.model, corners}, x);
     const Ref made = d.activate("sigmoid", d.scaled(moved), "boxes_" + number);
     d.sum_loss(made);
-    d.sum_loss(d.linear({.name = decoder + "class_embed." + number, .out = labels_of(c)}, x));
+    d.sum_loss(d.linear(
+        {.name = fmt::format("{}class_embed.{}", decoder, number), .out = labels_of(c)}, x));
     boxes = d.detached(made);
     if (!n.second) continue;  // whose heads are the detector's, too
     for (const char* head : {"class_embed.", "bbox_embed."}) {
-      d.alias(decoder + head + number, head + number);
+      d.alias(fmt::format("{}{}{}", decoder, head, number), head + number);
     }
   }
   d.outside("head");
