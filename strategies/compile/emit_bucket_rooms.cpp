@@ -108,8 +108,12 @@ void ProgramEmitter::open_beside(OpenBucket& bucket) {
   buffers_[bucket.beside].persistent = true;
 }
 
-// Where those that lie by themselves are, once all have been made.
+// Where gradients are, once all have been made and copied.
 void ProgramEmitter::list_gradients(OpenBucket& bucket) {
+  if (input_.runtime.reductions.buffer->kept == BufferKept::views) {
+    bucket.gradients = {bucket.beside};
+    return;
+  }
   bucket.gradients.clear();
   for (const BufferedParameter& parameter : bucket.bucket.parameters) {
     for (const TensorId tensor : parameter.tensors) {

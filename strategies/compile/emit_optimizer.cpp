@@ -158,7 +158,7 @@ void ProgramEmitter::scale_by_tokens() {
 
 // Of a flat optimizer each device has its part of all gradients, so sums go over all devices of its
 // shards; else over those that hold different parameters.
-std::vector<ProgramEmitter::Parted> ProgramEmitter::gradients_by_parts() const {
+std::vector<Parted> ProgramEmitter::gradients_by_parts() const {
   const Mesh& mesh = input_.mesh;
   const bool is_flat = input_.runtime.flat_optimizer.has_value();
   std::vector<Parted> all;

@@ -69,12 +69,15 @@ class ProgramEmitter {
   };
   enum class Of : std::uint8_t { block, within };  // gathered for a segment, or for its unit within
   void set_phase(Phase phase);                     // outside of layers
-  void open_buckets(), open_room_of_values(), hand_over_gradients(const Item&item);
+  void open_buckets(), open_room_of_values();
+  void hand_over_gradients(const Item& item);
   void open_bucket(Bucket bucket, std::int16_t stage);
   [[nodiscard]] BufferIndex open_buffer(const std::string& name, BufferCategory category,
                                         Bytes bytes);
-  void open_gradients(OpenBucket&bucket), open_ddp_bucket(const OpenBucket&bucket);
-  void open_beside(OpenBucket&bucket), list_gradients(OpenBucket&bucket);
+  void open_gradients(OpenBucket& bucket);
+  void open_ddp_bucket(const OpenBucket& bucket);
+  void open_beside(OpenBucket& bucket);
+  void list_gradients(OpenBucket& bucket);
   void copy_beside(TensorId parameter, std::int64_t ordinal);
   void copy_out_of(const OpenBucket& bucket);
   void open_gradients_of(const BlockPass& pass, std::int64_t ordinal);
@@ -84,20 +87,10 @@ class ProgramEmitter {
   void keep_shard(OpenBucket& bucket, const std::vector<BufferIndex>& reduced);
   void scatter_in_room(OpenBucket& bucket);
   [[nodiscard]] static const std::vector<BufferIndex>& reduced(const OpenBucket& bucket);
-  struct OfAllGradients {  // a number that is made of these, on all devices
-    std::string_view op, name, reason;
-    DType dtype = DType::f32;
-    Bytes beside{0};  // of the largest, in the type that it is made in
-  };
   void sum_up(const OfAllGradients& number, Bytes bytes, const std::vector<BufferIndex>& gradients,
               const AxisList& axes);
   TaskId reduce_behind(  // a task that no buffer tells of, on their stream
       TaskId before, const std::string& name, const Collective& collective);
-  struct Parted {  // gradients of which all devices of the axes have different parts
-    AxisList axes;
-    std::int64_t bytes = 0;
-    std::vector<BufferIndex> gradients;
-  };
   [[nodiscard]] std::vector<Parted> gradients_by_parts() const;
   [[nodiscard]] std::vector<BufferedParameter> buffered_parameters(std::int16_t stage,
                                                                    BufferOrder order) const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/compile/value_buffers.hpp"
@@ -32,6 +33,18 @@ struct OpenBucket {
   bool has_shard = false;  // of this step's gradients
 
   [[nodiscard]] bool of_experts() const { return bucket.parameters.front().of_experts; }
+};
+// A number that is made of all gradients, on all devices.
+struct OfAllGradients {
+  std::string_view op, name, reason;
+  DType dtype = DType::f32;
+  Bytes beside{0};  // of the largest, in the type that it is made in
+};
+// Gradients of which all devices of the axes have different parts.
+struct Parted {
+  AxisList axes;
+  std::int64_t bytes = 0;
+  std::vector<BufferIndex> gradients;
 };
 // Gradients of which a device updates a part (emit_gradient_parts.cpp).
 struct OpenPart {

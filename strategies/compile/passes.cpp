@@ -114,7 +114,7 @@ void list_kernels(Compilation& c) {
   const bool op_by_op =
       c.strategy.kernels.is_null() || kernel_choice(*c.strategy.kernels).stack == "eager";
   if (c.strategy.runtime.wide_rows && op_by_op) {
-    weigh_rows_in_fp32(c.spmd,
+    weigh_rows_in_fp32(c.workload, c.spmd,
                        c.step.rematerialization.policy == Rematerialization::Policy::of_jax);
   }
   if (c.strategy.runtime.returns_outputs && c.strategy.pipeline) keep_outputs(c.spmd);

@@ -20,7 +20,8 @@ constexpr std::int64_t moved_backward = 30;
 
 class Rows {
  public:
-  Rows(SpmdStep& step, bool casts_again) : step_(step), casts_again_(casts_again) {}
+  Rows(const Workload& workload, SpmdStep& step, bool casts_again)
+      : workload_(workload), step_(step), casts_again_(casts_again) {}
 
   void weigh(BlockPass& pass) {
     std::vector<Item> made = std::move(pass.body);
@@ -28,8 +29,11 @@ class Rows {
     pass.body.clear();
     for (Item& item : made) {
       places.push_back(pass.body.size());
-      if (item.kernel.op == "combine") pass.body.push_back(widened(item));
-      if (item.kernel.op == "combine_backward") turn_back(item, pass.body);
+      if (item.kernel.op == "combine") {
+        weigh_forward(item, pass.body);
+      } else if (item.kernel.op == "combine_backward") {
+        weigh_backward(item, pass.body);
+      }
       pass.body.push_back(std::move(item));
     }
     places.push_back(pass.body.size());
@@ -37,6 +41,16 @@ class Rows {
   }
 
  private:
+  // The largest of what it reads that is no gradient.
+  [[nodiscard]] ValueId rows_of(const Item& combine) const {
+    std::vector<ValueId> made;
+    for (const ValueId operand : combine.operands) {
+      const TensorId tensor = step_.values[at(operand)].tensor;
+      if (workload_.tensors[at(tensor)].role == TensorRole::activation) made.push_back(operand);
+    }
+    return largest(made);
+  }
+
   [[nodiscard]] ValueId largest(const std::vector<ValueId>& values) const {
     return *std::max_element(values.begin(), values.end(), [&](ValueId a, ValueId b) {
       return step_.values[at(a)].bytes < step_.values[at(b)].bytes;
@@ -67,8 +81,9 @@ class Rows {
   }
 
   // The kernel before; what is kept is what it has made.
-  Item widened(Item& combine) {
-    const ValueId rows = largest(combine.operands);
+  void weigh_forward(Item& combine, std::vector<Item>& body) {
+    const ValueId rows = rows_of(combine);
+    if (step_.values[at(rows)].dtype == DType::f32) return;
     const bool keeps_rows =
         casts_again_ && step_.values[at(rows)].category == BufferCategory::activations;
     const ValueId wide =
@@ -81,7 +96,7 @@ class Rows {
     combine.results.push_back(passing(rows));
     combine.kernel.bytes += Bytes(moved_forward * elements(rows));
     combine.kernel.launches += 2;
-    return cast_of(combine, rows, wide, combine.recompute);
+    body.push_back(cast_of(combine, rows, wide, combine.recompute));
   }
 
   [[nodiscard]] Item cast_of(const Item& combine, ValueId rows, ValueId wide, bool again) const {
@@ -95,8 +110,9 @@ class Rows {
     return cast;
   }
 
-  void turn_back(Item& combine, std::vector<Item>& body) {
-    const ValueId rows = largest(combine.operands);
+  void weigh_backward(Item& combine, std::vector<Item>& body) {
+    const ValueId rows = rows_of(combine);
+    if (step_.values[at(rows)].dtype == DType::f32) return;
     if (!wide_.contains(rows)) {
       wide_[rows] = in_fp32(rows, BufferCategory::temporaries);
       body.push_back(cast_of(combine, rows, wide_[rows], /*again=*/true));
@@ -108,6 +124,7 @@ class Rows {
     combine.kernel.launches += 4;
   }
 
+  const Workload& workload_;
   SpmdStep& step_;
   bool casts_again_;
   std::map<ValueId, ValueId> wide_;  // by rows as they have come
@@ -115,8 +132,8 @@ class Rows {
 
 }  // namespace
 
-void weigh_rows_in_fp32(SpmdStep& step, bool casts_again) {
-  Rows rows(step, casts_again);
+void weigh_rows_in_fp32(const Workload& workload, SpmdStep& step, bool casts_again) {
+  Rows rows(workload, step, casts_again);
   for (BlockProgram& block : step.blocks) rows.weigh(block.forward);
   for (auto block = step.blocks.rbegin(); block != step.blocks.rend(); ++block) {
     rows.weigh(block->backward);

@@ -17,6 +17,6 @@
 namespace shardsim {
 
 // `step` as list_kernels left it. `casts_again`: under such a policy.
-void weigh_rows_in_fp32(SpmdStep& step, bool casts_again);
+void weigh_rows_in_fp32(const Workload& workload, SpmdStep& step, bool casts_again);
 
 }  // namespace shardsim

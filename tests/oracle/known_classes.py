@@ -12,8 +12,12 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 from transformers.models.auto import modeling_auto
 
+BASES = "BASES"  # classes without a head
+
 TASKS = ["CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "IMAGE_CLASSIFICATION",
-         "AUDIO_CLASSIFICATION", "SPEECH_SEQ_2_SEQ", "CTC", "TEXT_TO_WAVEFORM"]
+         "AUDIO_CLASSIFICATION", "SPEECH_SEQ_2_SEQ", "CTC", "TEXT_TO_WAVEFORM",
+         "SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "MULTIPLE_CHOICE",
+         "PRETRAINING", "OBJECT_DETECTION", BASES]
 
 
 def known_architectures(shardsim):
@@ -31,7 +35,8 @@ def main():
         return 2
     known = known_architectures(sys.argv[1])
     for task in sys.argv[2:] or TASKS:
-        mapping = getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES")
+        mapping = (modeling_auto.MODEL_MAPPING_NAMES if task == BASES else
+                   getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES"))
         missing = [f"{family} ({', '.join(classes_of(entry))})" for family, entry in mapping.items()
                    if not known.intersection(classes_of(entry))]
         print(f"{task}: {len(mapping) - len(missing)} of {len(mapping)}")

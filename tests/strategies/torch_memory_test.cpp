@@ -157,7 +157,7 @@ TEST_CASE("what FSDP2 has copied in lies there until the next unit copies") {
   CHECK(held == 31);
 }
 
-// Rows of 3 layers: 8 of each of 4096 tokens, 2048 wide; what has come back in bf16 goes.
+// Of each of a device's tokens as many rows as experts; what has come back in bf16 goes.
 TEST_CASE("torchtitan keeps rows of experts in fp32, unless it casts them again") {
   const Json experts = {{"base", "qwen3-30b-a3b"}, {"num_hidden_layers", 3}};
   const ModelConfig model = load_model_config(JsonReader(experts, {"test", "/model"}), "");
@@ -176,7 +176,8 @@ TEST_CASE("torchtitan keeps rows of experts in fp32, unless it casts them again"
     return Kept{activations_of(plan, rows), activations_of(plan, rows + ".fp32")};
   };
   Step step{.batch = 8, .sequence = 2048};
-  const std::int64_t rows = 3LL * 4096 * 8 * 2048;
+  constexpr std::int64_t layers = 3, tokens = 8 / 4 * 2048, experts_a_token = 8, hidden = 2048;
+  constexpr std::int64_t rows = layers * tokens * experts_a_token * hidden;
   CHECK(kept(step, "eager") == Kept{0, 4 * rows});
   CHECK(kept(step, "compiled") == Kept{2 * rows, 0});
   step.rematerialization = {.policy = Rematerialization::Policy::of_jax,

@@ -56,10 +56,27 @@ HubTable pages_and_sounds() {
                          {"^model.vision_embed_tokens.", "vision_embed_tokens."}}}};
 }
 
+// Segment Anything's own, behind others.
+std::vector<Renaming> with_names_of_sam(std::vector<Renaming> renamings) {
+  const std::vector<Renaming> own = {
+      {"sam_model.layers.#.layer_norm1.", "sam_model.blocks.#.norm1."},
+      {"sam_model.layers.#.layer_norm2.", "sam_model.blocks.#.norm2."},
+      {"sam_model.layers.", "sam_model.blocks."},
+      {"sam_model.neck.conv1.", "sam_model.neck.0."},
+      {"sam_model.neck.layer_norm1.", "sam_model.neck.1."},
+      {"sam_model.neck.conv2.", "sam_model.neck.2."},
+      {"sam_model.neck.layer_norm2.", "sam_model.neck.3."},
+      {"sam_model.proj.conv1.", "sam_model.net_2."},
+      {"sam_model.proj.conv2.", "sam_model.net_3."},
+      {"sam_model.patch_embed.projection.", "sam_model.patch_embed.proj."}};
+  renamings.insert(renamings.end(), own.begin(), own.end());
+  return renamings;
+}
+
 HubTable unlimited() {
   return {
       {.families = {"unlimited_ocr"},
-       .renamings =
+       .renamings = with_names_of_sam(
            {{"^model.vision_tower.sam_encoder.", "model.sam_model."},
             {"^model.vision_tower.vision_encoder.", "model.vision_model."},
             {"^model.view_separator", "model.view_seperator"},
@@ -68,47 +85,26 @@ HubTable unlimited() {
             {"vision_model.encoder.layers.", "vision_model.transformer.layers."},
             {"transformer.layers.#.self_attn.q_proj.", "transformer.layers.#.self_attn.q."},
             {"transformer.layers.#.self_attn.k_proj.", "transformer.layers.#.self_attn.k."},
-            {"transformer.layers.#.self_attn.v_proj.", "transformer.layers.#.self_attn.v."},
-            {"sam_model.layers.#.layer_norm1.", "sam_model.blocks.#.norm1."},
-            {"sam_model.layers.#.layer_norm2.", "sam_model.blocks.#.norm2."},
-            {"sam_model.layers.", "sam_model.blocks."},
-            {"sam_model.neck.conv1.", "sam_model.neck.0."},
-            {"sam_model.neck.layer_norm1.", "sam_model.neck.1."},
-            {"sam_model.neck.conv2.", "sam_model.neck.2."},
-            {"sam_model.neck.layer_norm2.", "sam_model.neck.3."},
-            {"sam_model.proj.conv1.", "sam_model.net_2."},
-            {"sam_model.proj.conv2.", "sam_model.net_3."},
-            {"sam_model.patch_embed.projection.", "sam_model.patch_embed.proj."}},
+            {"transformer.layers.#.self_attn.v_proj.", "transformer.layers.#.self_attn.v."}}),
        .experts = by_name,
        .fusions = {{{".self_attn.q.", ".self_attn.k.", ".self_attn.v."}, ".self_attn.qkv_proj."}}}};
 }
 
 HubTable ocr2_and_unified() {
-  return {
-      {.families = {"deepseek_ocr2"},
-       .renamings = {{"^model.vision_tower.sam_encoder.", "model.sam_model."},
-                     {"^model.vision_tower.vision_encoder.", "model.qwen2_model.model.model."},
-                     {"^model.vision_tower.query_768_resolution.", "model.qwen2_model.query_768."},
-                     {"^model.vision_tower.query_1024_resolution.",
-                      "model.qwen2_model.query_1024."},
-                     {"^model.view_separator", "model.view_seperator"},
-                     {"^model.multi_modal_projector.", "model.projector.layers."},
-                     {"^model.language_model.", "model."},
-                     {"sam_model.layers.#.layer_norm1.", "sam_model.blocks.#.norm1."},
-                     {"sam_model.layers.#.layer_norm2.", "sam_model.blocks.#.norm2."},
-                     {"sam_model.layers.", "sam_model.blocks."},
-                     {"sam_model.neck.conv1.", "sam_model.neck.0."},
-                     {"sam_model.neck.layer_norm1.", "sam_model.neck.1."},
-                     {"sam_model.neck.conv2.", "sam_model.neck.2."},
-                     {"sam_model.neck.layer_norm2.", "sam_model.neck.3."},
-                     {"sam_model.proj.conv1.", "sam_model.net_2."},
-                     {"sam_model.proj.conv2.", "sam_model.net_3."},
-                     {"sam_model.patch_embed.projection.", "sam_model.patch_embed.proj."}},
-       .experts = by_name},
-      {.families = {"gemma4_unified"},
-       .renamings = {{"embed_vision.multimodal_embedder.", "embed_vision."},
-                     {"embed_vision.patch_", "vision_embedder.patch_"},
-                     {"embed_vision.pos_", "vision_embedder.pos_"}}}};
+  return {{.families = {"deepseek_ocr2"},
+           .renamings = with_names_of_sam(
+               {{"^model.vision_tower.sam_encoder.", "model.sam_model."},
+                {"^model.vision_tower.vision_encoder.", "model.qwen2_model.model.model."},
+                {"^model.vision_tower.query_768_resolution.", "model.qwen2_model.query_768."},
+                {"^model.vision_tower.query_1024_resolution.", "model.qwen2_model.query_1024."},
+                {"^model.view_separator", "model.view_seperator"},
+                {"^model.multi_modal_projector.", "model.projector.layers."},
+                {"^model.language_model.", "model."}}),
+           .experts = by_name},
+          {.families = {"gemma4_unified"},
+           .renamings = {{"embed_vision.multimodal_embedder.", "embed_vision."},
+                         {"embed_vision.patch_", "vision_embedder.patch_"},
+                         {"embed_vision.pos_", "vision_embedder.pos_"}}}};
 }
 
 HubTable large_mistral_and_colpali() {

@@ -193,14 +193,8 @@ ModelSpec transformed_answer_finder(const Config& c, ModelSpec spec) {
 }
 
 ModelSpec answer_finder(const Config& c, ModelSpec spec, bool drops) {
-  constexpr std::int64_t start_and_end = 2;
   const std::string pooler = spec.head.idle_pooler;
-  spec.head = {.kind = HeadKind::classification,
-               .name = "qa_outputs",
-               .vocab = start_and_end,
-               .bias = true,
-               .rows = HeadRows::span,
-               .dropout = drops ? c.rate("qa_dropout", 0.1) : 0};
+  spec.head = head_of_answers(drops ? c.rate("qa_dropout", 0.1) : 0);
   if (pooler.starts_with("transformer.")) spec.head.idle_pooler = pooler;  // SqueezeBERT's
   return spec;
 }
@@ -242,6 +236,16 @@ ModelSpec stop_classifier(const Config& c, ModelSpec spec, const StopClassifier&
 }
 
 }  // namespace
+
+Head head_of_answers(double dropout) {
+  constexpr std::int64_t start_and_end = 2;
+  return {.kind = HeadKind::classification,
+          .name = "qa_outputs",
+          .vocab = start_and_end,
+          .bias = true,
+          .rows = HeadRows::span,
+          .dropout = dropout};
+}
 
 Head classifier_of(const Config& c, const std::string& name, HeadRows rows, double dropout) {
   return {.kind = HeadKind::classification,

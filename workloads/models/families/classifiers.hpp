@@ -28,6 +28,9 @@ struct SequenceClassifier {
 [[nodiscard]] Head classifier_of(const Config& c, const std::string& name, HeadRows rows,
                                  double dropout);
 
+// Two logits of every token: which starts an answer, which ends it.
+[[nodiscard]] Head head_of_answers(double dropout);
+
 // Those that make the next token of such layers (BertLMHeadModel).
 [[nodiscard]] std::vector<Family> writing_encoder_families(const std::vector<Family>& known);
 [[nodiscard]] std::vector<Family> classifier_families(const std::vector<Family>& known);

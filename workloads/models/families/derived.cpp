@@ -215,23 +215,13 @@ ModelSpec sorted_sounds(const Config& c, ModelSpec spec) {
   stack.project = "projector";
   stack.project_width = c.size("classifier_proj_size", 256);
   stack.project_bias = stack.projects_rows = true;
-  spec.head = {.kind = HeadKind::classification,
-               .name = "classifier",
-               .vocab = labels_of(c),
-               .bias = true,
-               .rows = HeadRows::mean};
+  spec.head = classifier_of(c, "classifier", HeadRows::mean, 0);
   return spec;
 }
 
-// Two logits of every token: which starts an answer, which ends it.
 ModelSpec answering(ModelSpec spec, bool renamed) {
-  constexpr std::int64_t start_and_end = 2;
   if (renamed) replace_root(spec, "model.", "transformer.");
-  spec.head = {.kind = HeadKind::classification,
-               .name = "qa_outputs",
-               .vocab = start_and_end,
-               .bias = true,
-               .rows = HeadRows::span};
+  spec.head = head_of_answers(0);
   return spec;
 }
 

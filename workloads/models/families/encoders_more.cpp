@@ -117,24 +117,19 @@ ModelSpec luke_masked(const Config& c) {
 }
 
 // Sorted: each word or, behind a pooler, the first; or which words an answer starts and ends with.
-Head luke_classifier(const Config& c, const char* name, HeadRows rows) {
-  return {.kind = HeadKind::classification,
-          .name = name,
-          .vocab = labels_of(c),
-          .bias = true,
-          .rows = rows,
-          .dropout = first_rate(c, "classifier_dropout|hidden_dropout_prob", 0.1)};
+double luke_rate(const Config& c) {
+  return first_rate(c, "classifier_dropout|hidden_dropout_prob", 0.1);
 }
 
 ModelSpec luke_tokens(const Config& c) {
   ModelSpec spec = luke_like(c, "luke.");
-  spec.head = luke_classifier(c, "classifier", HeadRows::each);
+  spec.head = classifier_of(c, "classifier", HeadRows::each, luke_rate(c));
   return spec;
 }
 
 ModelSpec luke_sequences(const Config& c) {
   ModelSpec spec = luke_like(c, "luke.");
-  spec.head = luke_classifier(c, "classifier", HeadRows::first);
+  spec.head = classifier_of(c, "classifier", HeadRows::first, luke_rate(c));
   spec.head.transform = "luke.pooler.dense";
   spec.head.activation = "tanh";
   return spec;
@@ -143,8 +138,7 @@ ModelSpec luke_sequences(const Config& c) {
 ModelSpec luke_answers(const Config& c) {
   ModelSpec spec = luke_like(c, "luke.");
   if (labels_of(c) != 2) c.fail("num_labels", "an answer has two ends");
-  spec.head = luke_classifier(c, "qa_outputs", HeadRows::span);
-  spec.head.dropout = 0;
+  spec.head = classifier_of(c, "qa_outputs", HeadRows::span, 0);
   return spec;
 }
 

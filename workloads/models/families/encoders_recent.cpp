@@ -69,12 +69,7 @@ ModelSpec ultrabert_tokens(const Config& c) {
 
 ModelSpec ultrabert_answers(const Config& c) {
   ModelSpec spec = ultrabert_masked(c);
-  constexpr std::int64_t start_and_end = 2;
-  spec.head = {.kind = HeadKind::classification,
-               .name = "qa_outputs",
-               .vocab = start_and_end,
-               .bias = true,
-               .rows = HeadRows::span};
+  spec.head = head_of_answers(0);
   return spec;
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "workloads/models/families/classifiers.hpp"
 #include "workloads/models/families/families.hpp"
 #include "workloads/models/families/vision.hpp"
 #include "workloads/models/families/vision_rows.hpp"
@@ -101,11 +102,7 @@ ModelSpec siglip_classifier_of(const Config& c, bool flat) {
   Stack stack = siglip_vision(part(c, "vision_config"), "vision_model.", flat);
   stack.pool_unread = stack.pool.has_value();
   spec.stacks.push_back(std::move(stack));
-  spec.head = {.kind = HeadKind::classification,
-               .name = "classifier",
-               .vocab = labels_of(c),
-               .bias = true,
-               .rows = HeadRows::mean};
+  spec.head = classifier_of(c, "classifier", HeadRows::mean, 0);
   return spec;
 }
 
